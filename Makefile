@@ -1,0 +1,59 @@
+# The only door: people and CI run these targets, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format type unit check docs bench reproduce lock clean
+
+help:  ## Say what each target does
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+setup: $(STAMP)  ## Make .venv with everything in it, and .venv/bin/empower
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Expected Python 3.11, 3.12 or 3.13; got {v[0]}.{v[1]}. Say which to use: make PYTHON=python3.12 setup")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+demo: setup  ## Draw the exact empowerment landscape of the pendulum
+	$(BIN)/empower landscape pendulum --estimator exact --steps 5 --grid 41x61 \
+	  --out results/pendulum-landscape.csv --figure results/pendulum-landscape.png
+
+test: lint type unit  ## Lint, types and tests: what CI runs
+
+lint: setup  ## Formatting and lint rules, docstrings included
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: setup  ## Mend what lint can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+type: setup  ## Static types of src, tests and benchmarks
+	$(BIN)/basedpyright
+
+unit: setup  ## pytest, on two workers
+	$(BIN)/pytest -n 2
+
+check: test docs  ## What a commit must pass
+
+docs: setup  ## Build the documentation, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: setup  ## Time the judges, one against another
+	$(BIN)/python -m benchmarks.capacity
+
+reproduce: setup  ## Measure again every figure in docs/results.md (long)
+	$(BIN)/python -m benchmarks.judges
+
+lock:  ## Resolve requirements.lock anew (needs uv)
+	uv pip compile pyproject.toml --extra dev --extra docs --universal --upgrade \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) site results .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,90 @@
+"""Distributions: what a world or a channel answers when it is given its condition.
+
+All are unbatched; the caller writes `jax.vmap`.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Num
+
+from empowerment.types import Key, Scalar
+
+
+class AbstractDistribution(eqx.Module):
+    """A distribution that can be sampled and evaluated."""
+
+    @abstractmethod
+    def sample(self, *, key: Key) -> Num[Array, "..."]:
+        """Draw one value; the key is consumed."""
+
+    @abstractmethod
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the logarithm of the density, or of the probability, at a value."""
+
+
+class Gaussian(AbstractDistribution):
+    r"""A Gaussian with independent coordinates, $\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2)$.
+
+    A scale of zero is a point mass: it can be sampled, but has no density.
+
+    Args:
+        mean: $\mu$.
+        scale: The standard deviations $\sigma$.
+    """
+
+    mean: Float[Array, " size"]
+    scale: Float[Array, " size"]
+
+    def sample(self, *, key: Key) -> Float[Array, " size"]:
+        """Draw by reparametrisation, so that gradients reach mean and scale."""
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        return self.mean + self.scale * noise
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the log-density at a value."""
+        standardised = (value - self.mean) / self.scale
+        normaliser = jnp.log(self.scale) + 0.5 * jnp.log(2 * jnp.pi)
+        return -jnp.sum(0.5 * standardised**2 + normaliser)
+
+
+class Uniform(AbstractDistribution):
+    """The uniform distribution over a box.
+
+    Args:
+        low: The lower corner.
+        high: The upper corner.
+    """
+
+    low: Float[Array, " size"]
+    high: Float[Array, " size"]
+
+    def sample(self, *, key: Key) -> Float[Array, " size"]:
+        """Draw one point of the box."""
+        unit = jax.random.uniform(key, self.low.shape, self.low.dtype)
+        return self.low + (self.high - self.low) * unit
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the log-density: minus infinity outside the box."""
+        inside = jnp.all((self.low <= value) & (value <= self.high))
+        return jnp.where(inside, -jnp.sum(jnp.log(self.high - self.low)), -jnp.inf)
+
+
+class Categorical(AbstractDistribution):
+    """A distribution over the indices of a vector of probabilities.
+
+    Args:
+        probabilities: Non-negative, summing to one.
+    """
+
+    probabilities: Float[Array, " outcomes"]
+
+    def sample(self, *, key: Key) -> Int[Array, ""]:
+        """Draw one index."""
+        return jax.random.categorical(key, jnp.log(self.probabilities))
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the log-probability of an index."""
+        return jnp.log(self.probabilities[value])

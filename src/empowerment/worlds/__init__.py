@@ -1,0 +1,39 @@
+"""Worlds: systems that can be imagined in, known or learnt."""
+
+from collections.abc import Callable
+from functools import partial
+
+from empowerment.worlds.ball import Ball
+from empowerment.worlds.base import AbstractWorld, Bounded, Box, perceive, unroll
+from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
+from empowerment.worlds.linear import LinearGaussian, double_integrator
+from empowerment.worlds.pendulum import Pendulum
+
+WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
+    "pendulum": Pendulum,
+    "ball": Ball,
+    "cart": double_integrator,
+    "room": partial(Grid, ROOM),
+    "maze": partial(Grid, MAZE),
+    "doorways": partial(Grid, DOORWAYS),
+    "slippery": partial(Grid, DOORWAYS, slip=0.2),
+}
+"""The worlds that can be called by name, each with its defaults."""
+
+__all__ = [
+    "DOORWAYS",
+    "MAZE",
+    "MOVES",
+    "ROOM",
+    "WORLDS",
+    "AbstractWorld",
+    "Ball",
+    "Bounded",
+    "Box",
+    "Grid",
+    "LinearGaussian",
+    "Pendulum",
+    "double_integrator",
+    "perceive",
+    "unroll",
+]

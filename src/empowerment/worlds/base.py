@@ -1,0 +1,217 @@
+r"""What can be imagined in: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and what is done with them."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.distributions import AbstractDistribution, Gaussian, Uniform
+from empowerment.types import Action, Key, Observation, Plan, State
+
+
+def as_array(value: Array | np.ndarray | Sequence[float] | float) -> Array:
+    """Convert to an array of the default float type, so that nothing is weakly typed."""
+    return jnp.asarray(value, dtype=float)
+
+
+class Box(eqx.Module):
+    """A region with named axes: where states are looked at, or what actions are allowed.
+
+    Args:
+        low: The lower corner.
+        high: The upper corner; infinite where there is no limit.
+        names: A word for each axis.
+    """
+
+    low: Float[Array, " size"] = eqx.field(converter=as_array)
+    high: Float[Array, " size"] = eqx.field(converter=as_array)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __check_init__(self):
+        """Refuse a box without axes, with axes that do not match, or turned inside out."""
+        if not self.names:
+            raise ValueError("Expected a box to have at least one axis; got none.")
+        if not self.low.shape == self.high.shape == (len(self.names),):
+            raise ValueError(
+                f"Expected low and high to have one entry for each of {self.names}; "
+                f"got shapes {self.low.shape} and {self.high.shape}."
+            )
+        if not _is_traced(self) and not bool(jnp.all(self.low < self.high)):
+            raise ValueError(
+                f"Expected low to be below high on each of {self.names}; "
+                f"got {self.low.tolist()} and {self.high.tolist()}."
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of axes."""
+        return len(self.names)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every side has a limit."""
+        return bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high)))
+
+    @property
+    def centre(self) -> Float[Array, " size"]:
+        """The middle; zero on an axis without limits."""
+        middle = 0.5 * (self.low + self.high)
+        return jnp.where(jnp.isfinite(middle), middle, jnp.zeros_like(middle))
+
+    def uniform(self) -> Uniform:
+        """The uniform distribution over the box."""
+        return Uniform(self.low, self.high)
+
+
+class AbstractWorld(eqx.Module):
+    r"""A controllable system with continuous states, differentiable and unbatched.
+
+    Karl et al. (2018), Eq. 1 (eq:joint_dynamics): $z_1 \sim \rho$, $z_{t+1} \sim
+    p(z_{t+1}|z_t, u_t)$; what is perceived of a state is $x \sim p(x|z)$.
+
+    Deviation: the paper states no noise. A channel without noise carries infinitely
+    much information, so a world without noise is refused at construction.
+    """
+
+    states: eqx.AbstractVar[Box]
+    """Where states are looked at: the axes of a landscape. States may leave it."""
+
+    actions: eqx.AbstractVar[Box]
+    """What actions are allowed."""
+
+    @abstractmethod
+    def initial(self) -> AbstractDistribution:
+        r"""Give the distribution of the first state, $\rho(z_1)$."""
+
+    @abstractmethod
+    def transition(self, state: State, action: Action) -> Gaussian:
+        r"""Give the distribution of the successor, $p(z'|z,u)$."""
+
+    @abstractmethod
+    def emission(self, state: State) -> Gaussian:
+        r"""Give the distribution of what is perceived of a state, $p(x|z)$."""
+
+    def __check_init__(self):
+        """Refuse wrong shapes, values that are not finite, and a lack of noise."""
+        if _is_traced(self):
+            return
+        state, action = self.states.centre, self.actions.centre
+        transition, emission = self.transition(state, action), self.emission(state)
+        if transition.mean.shape != state.shape:
+            raise ValueError(
+                f"Expected the successor of a state of shape {state.shape} to have the "
+                f"same shape; got {transition.mean.shape} from {type(self).__name__}."
+            )
+        for name, given in (("transition", transition), ("emission", emission)):
+            if not bool(jnp.all(jnp.isfinite(given.mean) & (given.scale >= 0))):
+                raise ValueError(
+                    f"Expected the {name} of {type(self).__name__} to be finite with "
+                    f"scales of at least zero; got mean {given.mean.tolist()} and scale "
+                    f"{given.scale.tolist()} at state {state.tolist()}."
+                )
+        perceived = bool(jnp.all(emission.scale > 0))
+        if not perceived and not bool(jnp.all(transition.scale > 0)):
+            raise ValueError(
+                f"Expected {type(self).__name__} to have positive noise; got a "
+                f"transition of scale {transition.scale.tolist()} and an emission of "
+                f"scale {emission.scale.tolist()}. Without noise every action leaves a "
+                "mark that can be read exactly and empowerment is infinite: give a "
+                "resolution above zero."
+            )
+
+
+def _is_traced(module: eqx.Module) -> bool:
+    """Whether a module is being built inside a JAX transformation: no values to check."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(module))
+
+
+class Bounded(AbstractWorld):
+    r"""A world whose actions live before the squash: any real number is allowed.
+
+    The action $a$ acts as $u = c + w \tanh a$, with $c$ the middle and $w$ half the
+    width of the allowed actions (Karl et al. (2018), App. A.2.1).
+
+    Args:
+        world: A world with finite limits on its actions.
+    """
+
+    world: AbstractWorld
+    states: Box
+    actions: Box
+
+    def __init__(self, world: AbstractWorld):
+        if not world.actions.finite:
+            raise ValueError(
+                "Expected the limits of the actions to be finite, to squash into; "
+                f"got {world.actions.low.tolist()} to {world.actions.high.tolist()}."
+            )
+        self.world = world
+        self.states = world.states
+        unbounded = jnp.full_like(world.actions.low, jnp.inf)
+        self.actions = Box(-unbounded, unbounded, world.actions.names)
+
+    def squash(self, action: Action) -> Action:
+        """Map any action to an allowed one."""
+        allowed = self.world.actions
+        return allowed.centre + 0.5 * (allowed.high - allowed.low) * jnp.tanh(action)
+
+    def initial(self) -> AbstractDistribution:
+        """Give the distribution of the first state of the world within."""
+        return self.world.initial()
+
+    def transition(self, state: State, action: Action) -> Gaussian:
+        """Give the distribution of the successor under the squashed action."""
+        return self.world.transition(state, self.squash(action))
+
+    def emission(self, state: State) -> Gaussian:
+        """Give what is perceived of a state of the world within."""
+        return self.world.emission(state)
+
+
+def unroll(
+    world: AbstractWorld, state: State, plan: Plan, *, key: Key
+) -> Float[Array, "steps state"]:
+    r"""Sample the states that a plan leads through, $z_{t+1}, \ldots, z_{t+n}$.
+
+    Args:
+        world: The world to imagine in.
+        state: The state $z_t$ to start from; it is not part of the result.
+        plan: The actions $u_{t:t+n-1}$.
+        key: Consumed.
+
+    Returns:
+        The states after each action.
+    """
+
+    def step(state: State, inputs: tuple[Action, Key]) -> tuple[State, State]:
+        action, key = inputs
+        successor = world.transition(state, action).sample(key=key)
+        return successor, successor
+
+    keys = jax.random.split(key, plan.shape[0])
+    return jax.lax.scan(step, state, (plan, keys))[1]
+
+
+def perceive(
+    world: AbstractWorld, state: State, plan: Plan, *, key: Key
+) -> Observation:
+    r"""Sample the perceived successor: what is seen after the last action of a plan.
+
+    Process noise enters at every step, the noise of the emission once.
+
+    Args:
+        world: The world to imagine in.
+        state: The state $z_t$ to start from.
+        plan: The actions $u_{t:t+n-1}$.
+        key: Consumed.
+
+    Returns:
+        $x' \sim p(x|z_{t+n})$.
+    """
+    unroll_key, emission_key = jax.random.split(key)
+    successor = unroll(world, state, plan, key=unroll_key)[-1]
+    return world.emission(successor).sample(key=emission_key)
