@@ -13,9 +13,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 mpl.use("Agg")
 
 hypothesis.settings.register_profile("local", deadline=None, max_examples=25)
-hypothesis.settings.register_profile(
-    "ci", deadline=None, max_examples=25, derandomize=True
-)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

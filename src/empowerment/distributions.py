@@ -26,7 +26,7 @@ class AbstractDistribution(eqx.Module):
 
 
 class Gaussian(AbstractDistribution):
-    r"""A Gaussian with independent coordinates, $\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2)$.
+    r"""Independent Gaussians, $\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2)$.
 
     A scale of zero is a point mass: it can be sampled, but has no density.
 

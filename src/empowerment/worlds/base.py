@@ -1,10 +1,11 @@
-r"""What can be imagined in: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and what is done with them."""
+r"""What can be imagined in: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and how to unroll them."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -196,9 +197,7 @@ def unroll(
     return jax.lax.scan(step, state, (plan, keys))[1]
 
 
-def perceive(
-    world: AbstractWorld, state: State, plan: Plan, *, key: Key
-) -> Observation:
+def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:
     r"""Sample the perceived successor: what is seen after the last action of a plan.
 
     Process noise enters at every step, the noise of the emission once.

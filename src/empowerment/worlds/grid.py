@@ -70,7 +70,7 @@ class Grid(eqx.Module):
 def _read(
     drawing: str,
 ) -> tuple[tuple[tuple[int, int], ...], set[frozenset[tuple[int, int]]]]:
-    """Read the cells of a drawing, as (x, y) with y upwards, and the walls between them."""
+    """Read the cells of a drawing and the walls between them."""
     lines = drawing.strip("\n").split("\n")
     height, width = (len(lines) + 1) // 2, (max(map(len, lines)) + 1) // 2
     canvas = [line.ljust(2 * width - 1) for line in lines]

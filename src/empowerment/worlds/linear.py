@@ -40,9 +40,7 @@ class LinearGaussian(AbstractWorld):
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give the linear successor with process noise."""
-        return Gaussian(
-            self.dynamics @ state + self.control @ action, self.process_noise
-        )
+        return Gaussian(self.dynamics @ state + self.control @ action, self.process_noise)
 
     def emission(self, state: State) -> Gaussian:
         """Give the linear observation with its noise."""
