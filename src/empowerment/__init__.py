@@ -1,1 +1,71 @@
-"""Empowerment."""
+"""Empowerment: how much a system can do about its own future, and proof of the number."""
+
+from empowerment.capacity import (
+    AdditiveChannel,
+    Capacity,
+    DenseChannel,
+    LinearChannel,
+    NotConvergedError,
+    blahut_arimoto,
+    discrete_empowerment,
+    exact_empowerment,
+    exact_landscape,
+    gaussian_empowerment,
+    linearise,
+    reachable,
+    water_filling,
+)
+from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
+from empowerment.environments import GridEnv, WorldEnv
+from empowerment.experiments import compute_landscape, grid_states, make_world
+from empowerment.report import Landscape, draw_landscape, write_landscape
+from empowerment.worlds import (
+    WORLDS,
+    AbstractWorld,
+    Ball,
+    Bounded,
+    Box,
+    Grid,
+    LinearGaussian,
+    Pendulum,
+    perceive,
+    unroll,
+)
+
+__all__ = [
+    "WORLDS",
+    "AbstractDistribution",
+    "AbstractWorld",
+    "AdditiveChannel",
+    "Ball",
+    "Bounded",
+    "Box",
+    "Capacity",
+    "Categorical",
+    "DenseChannel",
+    "Gaussian",
+    "Grid",
+    "GridEnv",
+    "Landscape",
+    "LinearChannel",
+    "LinearGaussian",
+    "NotConvergedError",
+    "Pendulum",
+    "Uniform",
+    "WorldEnv",
+    "blahut_arimoto",
+    "compute_landscape",
+    "discrete_empowerment",
+    "draw_landscape",
+    "exact_empowerment",
+    "exact_landscape",
+    "gaussian_empowerment",
+    "grid_states",
+    "linearise",
+    "make_world",
+    "perceive",
+    "reachable",
+    "unroll",
+    "water_filling",
+    "write_landscape",
+]

@@ -2,6 +2,7 @@ r"""What can be imagined in: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and how to unrol
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -12,6 +13,13 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import AbstractDistribution, Gaussian, Uniform
 from empowerment.types import Action, Key, Observation, Plan, State
+
+if TYPE_CHECKING:
+    # A type checker takes equinox's for a field, and asks every world for it as an
+    # argument, also where it is a property.
+    from typing import ClassVar as AbstractVar
+else:
+    from equinox import AbstractVar
 
 
 def as_array(value: Array | np.ndarray | Sequence[float] | float) -> Array:
@@ -59,9 +67,10 @@ class Box(eqx.Module):
 
     @property
     def centre(self) -> Float[Array, " size"]:
-        """The middle; zero on an axis without limits."""
+        """The middle; the place nearest to zero on an axis without limits."""
         middle = 0.5 * (self.low + self.high)
-        return jnp.where(jnp.isfinite(middle), middle, jnp.zeros_like(middle))
+        nearest = jnp.clip(jnp.zeros_like(middle), self.low, self.high)
+        return jnp.where(jnp.isfinite(middle), middle, nearest)
 
     def uniform(self) -> Uniform:
         """The uniform distribution over the box."""
@@ -78,10 +87,10 @@ class AbstractWorld(eqx.Module):
     much information, so a world without noise is refused at construction.
     """
 
-    states: eqx.AbstractVar[Box]
+    states: AbstractVar[Box]
     """Where states are looked at: the axes of a landscape. States may leave it."""
 
-    actions: eqx.AbstractVar[Box]
+    actions: AbstractVar[Box]
     """What actions are allowed."""
 
     @abstractmethod
@@ -108,7 +117,8 @@ class AbstractWorld(eqx.Module):
                 f"same shape; got {transition.mean.shape} from {type(self).__name__}."
             )
         for name, given in (("transition", transition), ("emission", emission)):
-            if not bool(jnp.all(jnp.isfinite(given.mean) & (given.scale >= 0))):
+            finite = jnp.isfinite(given.mean) & jnp.isfinite(given.scale)
+            if not bool(jnp.all(finite & (given.scale >= 0))):
                 raise ValueError(
                     f"Expected the {name} of {type(self).__name__} to be finite with "
                     f"scales of at least zero; got mean {given.mean.tolist()} and scale "

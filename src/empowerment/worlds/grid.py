@@ -72,10 +72,11 @@ def _read(
 ) -> tuple[tuple[tuple[int, int], ...], set[frozenset[tuple[int, int]]]]:
     """Read the cells of a drawing and the walls between them."""
     lines = drawing.strip("\n").split("\n")
-    height, width = (len(lines) + 1) // 2, (max(map(len, lines)) + 1) // 2
-    canvas = [line.ljust(2 * width - 1) for line in lines]
+    above = len(drawing) - len(drawing.lstrip("\n"))  # blank lines count in a complaint
+    height, width = (len(lines) + 1) // 2, max(map(len, lines))
+    canvas = [line.ljust(width) for line in lines]
     cells, walls = [], set()
-    for row, column in itertools.product(range(len(canvas)), range(2 * width - 1)):
+    for row, column in itertools.product(range(len(canvas)), range(width)):
         mark = canvas[row][column]
         x, y = column // 2, height - 1 - row // 2
         kind = (row % 2, column % 2)
@@ -88,7 +89,7 @@ def _read(
         elif mark != " " and (kind, mark) != ((0, 0), "#"):
             raise ValueError(
                 "Expected a drawing of '.' and '#' for cells, '|' and '-' between "
-                f"them; got {mark!r} in line {row + 1}, column {column + 1}."
+                f"them; got {mark!r} in line {above + row + 1}, column {column + 1}."
             )
     if not cells:
         raise ValueError("Expected a drawing with at least one cell '.'; got none.")

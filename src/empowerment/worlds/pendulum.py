@@ -62,7 +62,8 @@ class Pendulum(AbstractWorld):
 
     def initial(self) -> Uniform:
         """Give any angle, nearly at rest, as Gymnasium's pendulum does."""
-        high = jnp.stack([as_array(jnp.pi), as_array(1.0)])
+        speed = jnp.minimum(as_array(1.0), self.max_speed)
+        high = jnp.stack([as_array(jnp.pi), speed])
         return Uniform(-high, high)
 
     def transition(self, state: State, action: Action) -> Gaussian:

@@ -1,0 +1,33 @@
+"""Capacities: what a channel can carry, exactly or in closed form. These are the judges."""
+
+from empowerment.capacity.blahut_arimoto import (
+    AdditiveChannel,
+    Capacity,
+    DenseChannel,
+    NotConvergedError,
+    Stopped,
+    blahut_arimoto,
+)
+from empowerment.capacity.discrete import discrete_empowerment
+from empowerment.capacity.exact import exact_empowerment, exact_landscape
+from empowerment.capacity.gaussian import LinearChannel, gaussian_empowerment, linearise
+from empowerment.capacity.reachable import Reachable, reachable
+from empowerment.capacity.water_filling import water_filling
+
+__all__ = [
+    "AdditiveChannel",
+    "Capacity",
+    "DenseChannel",
+    "LinearChannel",
+    "NotConvergedError",
+    "Reachable",
+    "Stopped",
+    "blahut_arimoto",
+    "discrete_empowerment",
+    "exact_empowerment",
+    "exact_landscape",
+    "gaussian_empowerment",
+    "linearise",
+    "reachable",
+    "water_filling",
+]

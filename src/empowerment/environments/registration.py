@@ -1,0 +1,129 @@
+"""The named worlds under Gymnasium's names."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium
+
+from empowerment.environments import pictures
+from empowerment.environments.continuous import WorldEnv
+from empowerment.environments.discrete import GridEnv
+from empowerment.worlds import (
+    WORLDS,
+    AbstractWorld,
+    Ball,
+    Box,
+    Grid,
+    Pendulum,
+    double_integrator,
+)
+
+ENVIRONMENTS: dict[str, str] = {name: f"empowerment/{name.capitalize()}-v0" for name in WORLDS}
+"""The Gymnasium name of each world in `empowerment.worlds.WORLDS`."""
+
+_EPISODE_STEPS = {"pendulum": 400, "ball": 200, "cart": 200}  # the pendulum's are 20 s
+_GRID_EPISODE_STEPS = 100
+
+
+def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
+    """Make the pendulum, its angle wrapped.
+
+    Args:
+        render_mode: `"rgb_array"`, or None for no pictures.
+        **parameters: Given to `Pendulum`.
+
+    Returns:
+        The environment.
+    """
+    world = Pendulum(**parameters)
+    return WorldEnv(
+        world,
+        periodic=(True, False),
+        bounds=_bounds(world),
+        painter=partial(pictures.pendulum, max_torque=float(world.max_torque)),
+        frames_per_second=max(round(1 / float(world.interval)), 1),
+        render_mode=render_mode,
+    )
+
+
+def make_ball(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
+    """Make the ball in a box.
+
+    Args:
+        render_mode: `"rgb_array"`, or None for no pictures.
+        **parameters: Given to `Ball`.
+
+    Returns:
+        The environment.
+    """
+    world = Ball(**parameters)
+    return WorldEnv(
+        world,
+        bounds=_bounds(world),
+        painter=partial(pictures.ball, side=float(world.side)),
+        frames_per_second=10,
+        render_mode=render_mode,
+    )
+
+
+def make_cart(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
+    """Make the cart on a rail without end.
+
+    Args:
+        render_mode: `"rgb_array"`, or None for no pictures.
+        **parameters: Given to `double_integrator`.
+
+    Returns:
+        The environment.
+    """
+    return WorldEnv(
+        double_integrator(**parameters),
+        painter=pictures.cart,
+        frames_per_second=10,
+        render_mode=render_mode,
+    )
+
+
+def make_grid(*, name: str, render_mode: str | None = None, **parameters: Any) -> GridEnv:
+    """Make one of the grids.
+
+    Args:
+        name: The name of the grid in `empowerment.worlds.WORLDS`.
+        render_mode: `"rgb_array"`, or None for no pictures.
+        **parameters: Given to `Grid`.
+
+    Returns:
+        The environment.
+    """
+    world = WORLDS[name](**parameters)
+    assert isinstance(world, Grid)
+    return GridEnv(world, render_mode=render_mode)
+
+
+def _bounds(world: AbstractWorld) -> Box | None:
+    """Give the states that a world keeps to: all it has, unless noise kicks it out."""
+    centre = world.transition(world.states.centre, world.actions.centre)
+    return None if bool((centre.scale > 0).any()) else world.states
+
+
+_FACTORIES: dict[str, Callable[..., WorldEnv]] = {
+    "pendulum": make_pendulum,
+    "ball": make_ball,
+    "cart": make_cart,
+}
+
+
+def register() -> None:
+    """Make the environments known to `gymnasium.make`; again does no harm."""
+    for name, environment_id in ENVIRONMENTS.items():
+        if environment_id in gymnasium.registry:
+            continue
+        factory = _FACTORIES.get(name, make_grid)
+        gymnasium.register(
+            environment_id,
+            # A string, so that a spec can be written to a file and read again.
+            entry_point=f"{__name__}:{factory.__name__}",
+            kwargs={"name": name} if factory is make_grid else {},
+            max_episode_steps=_EPISODE_STEPS.get(name, _GRID_EPISODE_STEPS),
+        )

@@ -1,0 +1,220 @@
+"""The empowerment of many states of a world, by an estimator that is called by name."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.capacity import (
+    Capacity,
+    discrete_empowerment,
+    exact_landscape,
+    gaussian_empowerment,
+)
+from empowerment.report import Landscape
+from empowerment.types import Scalar, State
+from empowerment.worlds import WORLDS, AbstractWorld, Grid
+
+ESTIMATORS = ("exact", "gaussian")
+
+_DEFAULT_GRID = {1: (201,), 2: (41, 61)}
+_MAX_STATES = 1_000_000
+_GAUSSIAN_BATCH = 4096
+
+Progress = Callable[[int, int], None]
+"""Called with the number of states done and of all."""
+
+
+def make_world(name: str, *, resolution: float | None = None) -> AbstractWorld | Grid:
+    """Make a world by its name.
+
+    Args:
+        name: A name from `WORLDS`.
+        resolution: The scale of the noise on what is perceived; the world's own if none.
+
+    Returns:
+        The world.
+    """
+    if name not in WORLDS:
+        raise ValueError(f"Expected WORLD to be one of {', '.join(WORLDS)}; got {name!r}.")
+    if resolution is None:
+        return WORLDS[name]()
+    if not (resolution > 0 and np.isfinite(resolution)):
+        raise ValueError(
+            f"Expected the resolution to be a number above zero; got {resolution}. Without "
+            "noise on what is perceived, empowerment is infinite."
+        )
+    if isinstance(WORLDS[name](), Grid):
+        raise ValueError(
+            f"Expected no resolution for {name}: its cells are told apart without error; "
+            f"got {resolution}."
+        )
+    return WORLDS[name](resolution=resolution)
+
+
+def state_names(world: AbstractWorld | Grid) -> tuple[str, ...]:
+    """Give a word for each coordinate of a state."""
+    return ("x", "y") if isinstance(world, Grid) else world.states.names
+
+
+def grid_states(
+    world: AbstractWorld | Grid, grid: str | None = None
+) -> Float[np.ndarray, "states axes"]:
+    """Lay a grid over the states of a world; of a discrete world, take every cell.
+
+    Args:
+        world: The world.
+        grid: The number of states along each axis, as in `41x61`.
+
+    Returns:
+        The states; the last axis varies fastest.
+    """
+    if isinstance(world, Grid):
+        if grid is not None:
+            raise ValueError(
+                f"Expected no grid for a discrete world: every cell is taken; got {grid!r}."
+            )
+        return np.array(world.cells, dtype=float)
+    size = world.states.size
+    counts = _DEFAULT_GRID.get(size, (11,) * size) if grid is None else _parse_grid(grid, size)
+    axes = [
+        np.linspace(low, high, count) if count > 1 else np.array([0.5 * (low + high)])
+        for low, high, count in zip(
+            world.states.low.tolist(), world.states.high.tolist(), counts, strict=True
+        )
+    ]
+    return np.array(list(itertools.product(*axes)))
+
+
+def _parse_grid(grid: str, size: int) -> tuple[int, ...]:
+    parts = grid.lower().split("x")
+    counts = tuple(int(part) if part.isascii() and part.isdigit() else 0 for part in parts)
+    if len(counts) != size or min(counts) < 1 or np.prod(counts, dtype=float) > _MAX_STATES:
+        raise ValueError(
+            f"Expected the grid to be {size} whole numbers of at least 1 joined by x, of at "
+            f"most {_MAX_STATES} states; got {grid!r}."
+        )
+    return counts
+
+
+def compute_landscape(
+    name: str,
+    world: AbstractWorld | Grid,
+    states: Float[np.ndarray, "states axes"],
+    *,
+    estimator: str,
+    steps: int,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Landscape:
+    """Estimate the empowerment of many states.
+
+    Args:
+        name: What the world is called.
+        world: The world.
+        states: The states; for a discrete world, the (x, y) of cells.
+        estimator: `exact` or `gaussian`.
+        steps: The number of actions in a plan.
+        seed: Of what little is random.
+        progress: Called as states are done.
+
+    Returns:
+        The landscape, with bounds if the estimator proves them.
+    """
+    if estimator not in ESTIMATORS:
+        raise ValueError(
+            f"Expected the estimator to be one of {', '.join(ESTIMATORS)}; got {estimator!r}."
+        )
+    if steps < 1:
+        raise ValueError(f"Expected steps to be at least 1; got {steps}.")
+    about = _about(name, world, estimator=estimator, steps=steps, seed=seed)
+    if isinstance(world, Grid):
+        found = _discrete(world, states, estimator=estimator, steps=steps)
+    elif estimator == "gaussian":
+        value = _gaussian(world, states, steps=steps, progress=progress)
+        return Landscape(world.states.names, states, value, None, None, about)
+    else:
+        key = jax.random.key(seed)
+        found = exact_landscape(world, jnp.asarray(states, float), steps=steps, key=key)
+    capacities = []
+    for capacity in found:
+        capacities.append((capacity.value, capacity.lower, capacity.upper))
+        progress(len(capacities), len(states))
+    value, lower, upper = np.array(capacities).T
+    return Landscape(state_names(world), states, value, lower, upper, about)
+
+
+def _discrete(
+    world: Grid, states: Float[np.ndarray, "states axes"], *, estimator: str, steps: int
+) -> Iterator[Capacity]:
+    """Compute the empowerment of cells."""
+    if estimator != "exact":
+        raise ValueError(
+            f"Expected the estimator to be exact for a discrete world; got {estimator!r}."
+        )
+    index = {cell: number for number, cell in enumerate(world.cells)}
+    kernel = np.asarray(world.kernel)
+    for state in states:
+        x, y = state.tolist()
+        if (x, y) not in index:
+            raise ValueError(f"Expected every state to be the x,y of a cell; got {x:g},{y:g}.")
+    for x, y in states.tolist():
+        yield discrete_empowerment(kernel, index[x, y], steps=steps)
+
+
+def _gaussian(
+    world: AbstractWorld,
+    states: Float[np.ndarray, "states axes"],
+    *,
+    steps: int,
+    progress: Progress,
+) -> Float[np.ndarray, " states"]:
+    """Compute the linearised channel at every state."""
+
+    @eqx.filter_jit
+    def of_batch(
+        world: AbstractWorld, batch: Float[Array, "batch state"]
+    ) -> Float[Array, " batch"]:
+        def of_state(state: State) -> Scalar:
+            return gaussian_empowerment(world, state, steps=steps)
+
+        return jax.vmap(of_state)(batch)
+
+    values = []
+    for first in range(0, len(states), _GAUSSIAN_BATCH):
+        batch = jnp.asarray(states[first : first + _GAUSSIAN_BATCH], float)
+        values.append(np.asarray(of_batch(world, batch), np.float64))
+        progress(min(first + _GAUSSIAN_BATCH, len(states)), len(states))
+    return np.concatenate(values)
+
+
+def _about(
+    name: str, world: AbstractWorld | Grid, *, estimator: str, steps: int, seed: int
+) -> dict[str, Any]:
+    """Say what was computed: a capacity names its noise and its constraint."""
+    about: dict[str, Any] = {
+        "world": name,
+        "estimator": estimator,
+        "steps": steps,
+        "unit": "nats",
+        "seed": seed,
+        "versions": {package: version(package) for package in ("empowerment", "jax", "numpy")},
+    }
+    if isinstance(world, Grid):
+        return about | {"constraint": "none: finitely many moves", "drawing": world.drawing}
+    noise = {
+        "process": world.transition(world.states.centre, world.actions.centre).scale.tolist(),
+        "perception": world.emission(world.states.centre).scale.tolist(),
+    }
+    limits = [world.actions.low.tolist(), world.actions.high.tolist()]
+    if estimator == "gaussian":
+        constraint = "power: that of an action uniform between its limits"
+    else:
+        constraint = "amplitude: every action between its limits"
+    return about | {"noise": noise, "constraint": constraint, "limits": limits}

@@ -1,0 +1,20 @@
+"""Reports: tables and figures, made from what is on disk."""
+
+from empowerment.report.figures import check_drawable, draw_landscape
+from empowerment.report.tables import (
+    Landscape,
+    check_writable,
+    read_states,
+    to_csv,
+    write_landscape,
+)
+
+__all__ = [
+    "Landscape",
+    "check_drawable",
+    "check_writable",
+    "draw_landscape",
+    "read_states",
+    "to_csv",
+    "write_landscape",
+]

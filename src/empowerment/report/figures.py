@@ -1,0 +1,123 @@
+"""Figures, drawn from tables."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from empowerment.report.tables import Landscape
+
+_COLOURS = "viridis"
+_UNITS = {"angle": "rad", "velocity": "rad/s"}
+
+
+def draw_landscape(landscape: Landscape, path: Path) -> None:
+    """Draw a landscape over one or two coordinates to a picture file.
+
+    A full grid of states becomes a map, cells of a discrete world become tiles with their
+    walls, other states become dots.
+
+    Args:
+        landscape: What to draw.
+        path: The file; its ending says the format (png, pdf, svg).
+    """
+    check_drawable(landscape.names, path)
+    figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    try:
+        _paint(figure, axes, landscape)
+        axes.set_title(_title(landscape.about), fontsize=10)
+        figure.savefig(path, dpi=160)
+    finally:
+        plt.close(figure)
+
+
+def check_drawable(names: tuple[str, ...], path: Path) -> None:
+    """Raise a `ValueError` if there is no picture of so many axes or in such a file."""
+    if len(names) > 2:
+        raise ValueError(f"Expected at most two coordinates for a figure; got {', '.join(names)}.")
+    formats = plt.figure().canvas.get_supported_filetypes()
+    plt.close()
+    if path.suffix.removeprefix(".") not in formats:
+        raise ValueError(
+            f"Expected the figure's file to end in one of {', '.join(sorted(formats))}; "
+            f"got {str(path)!r}."
+        )
+
+
+def _paint(figure: Figure, axes: Axes, landscape: Landscape) -> None:
+    """Put the empowerment into the axes, in the way that suits the states."""
+    value = landscape.empowerment
+    labels = [_label(name) for name in landscape.names]
+    axes.set_xlabel(labels[0])
+    if len(labels) == 1:
+        order = np.argsort(landscape.states[:, 0])
+        axes.plot(landscape.states[order, 0], value[order])
+        axes.set_ylabel("empowerment / nats")
+        return
+    axes.set_ylabel(labels[1])
+    x, y = landscape.states.T
+    if "drawing" in landscape.about:
+        image = _paint_cells(axes, x, y, value, landscape.about["drawing"])
+    elif len(np.unique(x)) * len(np.unique(y)) == len(value) > 3:
+        image = _paint_map(axes, x, y, value)
+    else:
+        image = axes.scatter(x, y, c=value, cmap=_COLOURS, s=14)
+    figure.colorbar(image, ax=axes, label="empowerment / nats")
+
+
+def _paint_map(
+    axes: Axes,
+    x: Float[np.ndarray, " states"],
+    y: Float[np.ndarray, " states"],
+    value: Float[np.ndarray, " states"],
+) -> Any:
+    """Draw a full grid as a smooth map with lines of equal empowerment."""
+    order = np.lexsort((y, x))
+    columns, rows = np.unique(x), np.unique(y)
+    table = value[order].reshape(len(columns), len(rows)).T
+    image = axes.pcolormesh(columns, rows, table, cmap=_COLOURS, shading="gouraud")
+    if min(table.shape) > 1 and np.ptp(table) > 1e-2:  # A flat map has no such lines.
+        axes.contour(columns, rows, table, levels=9, colors="white", linewidths=0.5, alpha=0.6)
+    return image
+
+
+def _paint_cells(
+    axes: Axes,
+    x: Float[np.ndarray, " states"],
+    y: Float[np.ndarray, " states"],
+    value: Float[np.ndarray, " states"],
+    drawing: str,
+) -> Any:
+    """Draw the cells of a discrete world as tiles, and the walls between them."""
+    lines = drawing.strip("\n").split("\n")
+    height, width = (len(lines) + 1) // 2, (max(map(len, lines)) + 1) // 2
+    table = np.full((height, width), np.nan)
+    table[y.astype(int), x.astype(int)] = value
+    image = axes.imshow(table, origin="lower", cmap=_COLOURS)
+    style = {"color": "black", "linewidth": 2.5, "solid_capstyle": "round"}
+    for row, line in enumerate(lines):
+        for column, mark in enumerate(line):
+            left, top = column // 2 - 0.5, height - 1 - row // 2 + 0.5
+            if mark == "|":
+                axes.plot([left + 1, left + 1], [top - 1, top], **style)
+            elif mark == "-":
+                axes.plot([left, left + 1], [top - 1, top - 1], **style)
+    return image
+
+
+def _label(name: str) -> str:
+    return f"{name} / {_UNITS[name]}" if name in _UNITS else name
+
+
+def _title(about: dict[str, Any]) -> str:
+    """Say what is seen, with the noise it depends on."""
+    steps = about["steps"]
+    title = f"{about['world']}: {about['estimator']} {steps}-step empowerment"
+    if "noise" not in about:
+        return title
+    scales = ", ".join(f"{scale:g}" for scale in dict.fromkeys(about["noise"]["perception"]))
+    return f"{title}, resolution {scales}"

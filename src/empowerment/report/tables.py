@@ -1,0 +1,136 @@
+"""Tables of empowerment on disk: a CSV to read anywhere, a JSON that says what it is."""
+
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+MAX_ROWS = 10_000_000
+"""Rows that are read at most, so that a wrong file does not fill the memory."""
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The empowerment of many states.
+
+    Attributes:
+        names: A word for each coordinate of a state.
+        states: The states.
+        empowerment: In nats.
+        lower: What the empowerment is at least, if the estimator proves it.
+        upper: What the empowerment is at most, if the estimator proves it.
+        about: How it was made: world, noise, constraint, estimator, steps, seed, versions.
+    """
+
+    names: tuple[str, ...]
+    states: Float[np.ndarray, "states axes"]
+    empowerment: Float[np.ndarray, " states"]
+    lower: Float[np.ndarray, " states"] | None
+    upper: Float[np.ndarray, " states"] | None
+    about: dict[str, Any]
+
+
+def write_landscape(landscape: Landscape, path: Path) -> None:
+    """Write a landscape to a CSV file, and what it is to a JSON file beside it.
+
+    Args:
+        landscape: The landscape.
+        path: The CSV file; the other has the same name with the ending `.json`.
+    """
+    write_text(path, to_csv(landscape))
+    write_text(path.with_suffix(".json"), json.dumps(landscape.about, indent=2) + "\n")
+
+
+def to_csv(landscape: Landscape) -> str:
+    """Give the text of a CSV file: a column for each coordinate, then nats."""
+    columns = {name: landscape.states[:, axis] for axis, name in enumerate(landscape.names)}
+    columns["empowerment"] = landscape.empowerment
+    if landscape.lower is not None and landscape.upper is not None:
+        columns |= {"lower": landscape.lower, "upper": landscape.upper}
+    rows = zip(*columns.values(), strict=True)
+    lines = [
+        ",".join(columns),
+        *(",".join(f"{value:.9g}" for value in row) for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def read_states(path: Path, names: Sequence[str]) -> Float[np.ndarray, "states axes"]:
+    """Read states from the named columns of a CSV file; other columns are ignored.
+
+    Args:
+        path: The file; its first line names the columns.
+        names: The columns to read, one for each coordinate.
+
+    Returns:
+        One row for each state.
+
+    Raises:
+        ValueError: If a column is missing, or a value is not a finite number.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        missing = [name for name in names if name not in header]
+        if missing:
+            raise ValueError(
+                f"Expected {path} to have the columns {', '.join(names)}; "
+                f"{', '.join(missing)} is missing from {', '.join(header) or 'an empty file'}."
+            )
+        places = [header.index(name) for name in names]
+        states = []
+        for number, row in enumerate(reader, start=2):
+            if not row:
+                continue
+            if len(states) == MAX_ROWS:
+                raise ValueError(f"Expected {path} to have at most {MAX_ROWS} rows; got more.")
+            states.append([_number(row, place, path, number) for place in places])
+    if not states:
+        raise ValueError(f"Expected {path} to have at least one row of numbers; got none.")
+    return np.array(states)
+
+
+def _number(row: list[str], place: int, path: Path, line: int) -> float:
+    """Read one finite number."""
+    text = row[place].strip() if place < len(row) else ""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(
+            f"Expected every value in {path} to be a finite number; got {text!r} in line {line}."
+        )
+    return value
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise an `OSError` now if a file could not be written later."""
+    if path.is_dir():
+        raise IsADirectoryError(f"Expected {path} to be a file; got a directory.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+        pass
