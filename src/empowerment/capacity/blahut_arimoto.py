@@ -5,7 +5,7 @@ NumPy in double precision: it judges what JAX estimates, and shares no code with
 
 import enum
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -52,6 +52,7 @@ class Capacity:
     stopped: Stopped
 
 
+@runtime_checkable
 class Channel(Protocol):
     """Anything that can tell each input from the output of all."""
 
@@ -209,7 +210,8 @@ def blahut_arimoto(
     log_ahead, weight, previous = np.log(main), 1.0, -np.inf
     best_source, lower, upper = main, -np.inf, np.inf
     stopped, iteration = Stopped.ITERATIONS, 0
-    for iteration in range(1, max_iterations + 1):
+    while iteration < max_iterations:
+        iteration += 1
         source = (1 - weight) * main + weight * np.exp(log_ahead)
         divergence = channel.divergence(source)
         information = float(source @ divergence)

@@ -6,7 +6,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from empowerment.types import Action, Key, Observation, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld
@@ -66,11 +66,11 @@ def sample_plans(
     values = jax.random.uniform(value_key, (2, *shape), minval=-1.0)
     at_limit = jax.random.bernoulli(limit_key, _LIMIT_SHARE, values.shape)
     outer, inner = jnp.where(at_limit, jnp.sign(values), values)
-    start = jnp.arange(steps, dtype=float)[None, :, None]
+    start = jnp.arange(steps, dtype=first.dtype)[None, :, None]
     share = jnp.clip(second - start, 0.0, 1.0) - jnp.clip(first - start, 0.0, 1.0)
     units = outer + (inner - outer) * share
     half_width = 0.5 * (world.actions.high - world.actions.low)
-    return world.actions.centre + half_width * units
+    return world.actions.centre[None, None] + half_width[None, None] * units
 
 
 @eqx.filter_jit
@@ -213,7 +213,7 @@ def _limits(world: AbstractWorld) -> tuple[Action, Action]:
 
 def _circle() -> Float[Array, "directions 2"]:
     """Give unit vectors at equal angles."""
-    angles = jnp.arange(_NUM_DIRECTIONS) * (2 * jnp.pi / _NUM_DIRECTIONS)
+    angles = jnp.arange(_NUM_DIRECTIONS, dtype=float) * (2 * jnp.pi / _NUM_DIRECTIONS)
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
 
@@ -224,9 +224,9 @@ def _ascend(
     plan: Plan,
 ) -> Plan:
     """Go from a plan to one whose future lies farther in a direction, by Frank-Wolfe."""
-    low, high = limits
+    low, high = (jnp.broadcast_to(limit, plan.shape) for limit in limits)
 
-    def step(_: int, plan: Plan) -> Plan:
+    def step(_: Int[Array, ""], plan: Plan) -> Plan:
         slope = jax.grad(lambda plan: direction @ seen(plan))(plan)
         corner = jnp.where(slope > 0, high, jnp.where(slope < 0, low, plan))
         tries = jnp.stack([plan + stride * (corner - plan) for stride in _STRIDES])
@@ -257,7 +257,7 @@ def _ascend_ray(
         offset = end - centre
         return direction @ offset - _OFF_RAY * jnp.abs(across @ offset)
 
-    def step(_: int, carry: tuple[Plan, Observation]) -> tuple[Plan, Observation]:
+    def step(_: Int[Array, ""], carry: tuple[Plan, Observation]) -> tuple[Plan, Observation]:
         plan = carry[0]
         jacobian = jax.jacrev(seen)(plan)
         gain = jnp.tensordot(direction, jacobian, 1)

@@ -122,9 +122,9 @@ def _trace(
     world: AbstractWorld, states: Float[Array, "states state"], scale: Float[Array, " axes"]
 ) -> Float[Array, "states curve axes"]:
     shares = jnp.linspace(0.0, 1.0, _NUM_CURVE_POINTS)[:, None, None]
-    plans = world.actions.low + shares * (world.actions.high - world.actions.low)
-    of_plan = jax.vmap(future, in_axes=(None, None, 0))
-    return jax.vmap(lambda state: of_plan(world, state, plans) / scale)(states)
+    low, high = world.actions.low[None, None], world.actions.high[None, None]
+    of_plan = jax.vmap(lambda state, plan: future(world, state, plan) / scale, (None, 0))
+    return jax.vmap(of_plan, (0, None))(states, low + shares * (high - low))
 
 
 def _sets_of_borders(

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-Points = Float[np.ndarray, "points 2"]
+Points = Float[np.ndarray, "_ 2"]
 
 _LONGEST_TANGENT = 2.0
 """In units of the chord. Longer tangents are of ends that coincide but for rounding."""
@@ -78,6 +78,6 @@ def circumscribe(ends: Points, normals: Points) -> Points:
     return np.stack([ends, ends + run[:, None] * tangent], axis=1).reshape(-1, 2)
 
 
-def _travelled(line: Points) -> Float[np.ndarray, " points"]:
+def _travelled(line: Points) -> Float[np.ndarray, " _"]:
     """Measure how far along a line each of its points is."""
     return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])

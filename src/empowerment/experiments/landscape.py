@@ -43,14 +43,16 @@ def make_world(name: str, *, resolution: float | None = None) -> AbstractWorld |
     """
     if name not in WORLDS:
         raise ValueError(f"Expected WORLD to be one of {', '.join(WORLDS)}; got {name!r}.")
+    world = WORLDS[name]()
     if resolution is None:
-        return WORLDS[name]()
+        return world
     if not (resolution > 0 and np.isfinite(resolution)):
         raise ValueError(
             f"Expected the resolution to be a number above zero; got {resolution}. Without "
             "noise on what is perceived, empowerment is infinite."
         )
-    if isinstance(WORLDS[name](), Grid):
+    is_discrete = isinstance(world, Grid)
+    if is_discrete:
         raise ValueError(
             f"Expected no resolution for {name}: its cells are told apart without error; "
             f"got {resolution}."
