@@ -49,10 +49,9 @@ class LandscapeCommand:
     pendulum, angle 0 is upright; x,y for the ball), then empowerment, and lower,upper where
     the estimator proves bounds. Without --out the CSV goes to standard output.
 
-    Examples:
-      empower landscape pendulum --steps 5 --figure pendulum.png --out pendulum.csv
-      empower landscape ball --steps 1 --resolution 0.1 --grid 21x21 --out ball.csv
-      empower landscape pendulum --estimator gaussian --states mine.csv
+    Try `empower landscape pendulum --steps 5 --figure pendulum.png --out pendulum.csv`,
+    `empower landscape ball --steps 1 --resolution 0.1 --grid 21x21 --out ball.csv`, or
+    `empower landscape pendulum --estimator gaussian --states mine.csv`.
     """
 
     world: Annotated[Positional[str], arg(metavar="WORLD")]
@@ -95,6 +94,11 @@ class LandscapeCommand:
         names = state_names(world)
         if self.figure is not None:
             check_drawable(names, self.figure)
+        if self.out is not None and self.out.suffix == ".json":
+            raise ValueError(
+                f"Expected --out to be a file such as {self.out.with_suffix('.csv')}; got "
+                f"{self.out}, where the description of the table goes."
+            )
         for path in (self.out, self.figure):
             if path is not None:
                 check_writable(path)

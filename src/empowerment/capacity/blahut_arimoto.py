@@ -15,7 +15,8 @@ _TAILS = 6.0
 
 _OUTPUT_SPACING = 1.0
 """Standard deviations between two outputs. The error of a sum in place of the integral
-over a Gaussian is 2 exp(-2 pi^2 / spacing^2), here 5e-9; of a capacity, 5e-5 nats."""
+over a Gaussian is 2 exp(-2 pi^2 / spacing^2), here 5e-9; of a capacity it was measured to be
+3e-4 nats at most, and 1e-5 at a spacing of 0.7."""
 
 _TINY = np.finfo(float).tiny
 

@@ -59,6 +59,9 @@ _HOLLOW = 1e-4
 _LARGEST_SET = 1e5
 """Of the rectangle around a set; larger ones would take minutes for a single state."""
 
+_LONGEST_SET = 800
+"""Along each axis, and along a curve: so far its points are `_EDGE_SPACING` apart."""
+
 
 @dataclass(frozen=True)
 class Reachable:
@@ -111,6 +114,7 @@ def _sets_of_curves(
     """Trace the futures of every single action between its limits."""
     del samples
     lines = np.asarray(_trace(world, states, scale), np.float64)
+    _check_size(np.linalg.norm(np.diff(lines, axis=1), axis=2).sum(axis=1).max(keepdims=True))
     return [
         Reachable(thin(line, _EDGE_SPACING), thin(line, _COVER_EDGE_SPACING), is_box=False)
         for line in lines
@@ -135,6 +139,7 @@ def _sets_of_borders(
 ) -> list[Reachable]:
     """Find the border of each set, and fill it."""
     corners, futures = find_corners(world, states, samples, scale)
+    _check_size(np.ptp(np.asarray(corners.ends, np.float64), axis=1).max(axis=0))
     if scale.size == 1:
         return [
             _set_of_interval(*sorted(pair)) for pair in np.asarray(corners.ends[..., 0], np.float64)
@@ -188,6 +193,19 @@ def _outline(
     ]
 
 
+def _check_size(size: Float[np.ndarray, " axes"], largest: float = np.inf) -> None:
+    """Refuse a set that would take too many points to stand for."""
+    if not (size.max() <= _LONGEST_SET and np.prod(size) <= largest):
+        limit = f"{_LONGEST_SET} standard deviations of the noise along each axis"
+        if np.isfinite(largest):
+            limit += f" and {largest:.0f} squared in all"
+        raise ValueError(
+            f"Expected the reachable set to span at most {limit}; got "
+            f"{' by '.join(f'{side:.0f}' for side in size)}. Take a coarser resolution or "
+            "fewer steps."
+        )
+
+
 def _set_of_interval(low: float, high: float) -> Reachable:
     """Fill an interval: what lies between two futures is reached by a plan between."""
     count = int(np.ceil((high - low) / _EDGE_SPACING)) + 1
@@ -203,12 +221,7 @@ def _set_of_loop(outline: _Outline) -> Reachable:
     missed = np.linalg.norm(corners[:, None] - outline.ends, axis=2).min(axis=1).max()
     if missed < _BOX_TOLERANCE and area(outline.loop) >= (1 - _HOLLOW) * np.prod(size):
         return Reachable(corners, corners, is_box=True)
-    if np.prod(size) > _LARGEST_SET:
-        raise ValueError(
-            f"Expected the reachable set to span at most {_LARGEST_SET:.0f} squared standard "
-            f"deviations of the noise; got {size[0]:.0f} by {size[1]:.0f}. Take a coarser "
-            "resolution or fewer steps."
-        )
+    _check_size(size, _LARGEST_SET)
     edge = thin(np.concatenate([outline.loop, outline.loop[:1]]), _EDGE_SPACING)
     # Ends are kept wherever they are: corners carry the most.
     ends = apart(outline.ends, _ENDS_SPACING)

@@ -135,6 +135,8 @@ def compute_landscape(
         )
     if steps < 1:
         raise ValueError(f"Expected steps to be at least 1; got {steps}.")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"Expected the seed to be from 0 to {2**32 - 1}; got {seed}.")
     about = _about(name, world, estimator=estimator, steps=steps, seed=seed)
     if isinstance(world, Grid):
         found = _discrete(world, states, estimator=estimator, steps=steps)

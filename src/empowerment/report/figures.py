@@ -12,6 +12,10 @@ from matplotlib.figure import Figure
 from empowerment.report.tables import Landscape
 
 _COLOURS = "viridis"
+_DARKEST = 0.2
+"""The share of a map that may be darker than the scale: a few states without any power
+would otherwise take all colours."""
+
 _UNITS = {"angle": "rad", "velocity": "rad/s"}
 
 
@@ -26,6 +30,7 @@ def draw_landscape(landscape: Landscape, path: Path) -> None:
         path: The file; its ending says the format (png, pdf, svg).
     """
     check_drawable(landscape.names, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     try:
         _paint(figure, axes, landscape)
@@ -66,7 +71,8 @@ def _paint(figure: Figure, axes: Axes, landscape: Landscape) -> None:
         image = _paint_map(axes, x, y, value)
     else:
         image = axes.scatter(x, y, c=value, cmap=_COLOURS, s=14)
-    figure.colorbar(image, ax=axes, label="empowerment / nats")
+    beyond = "min" if value.min() < image.norm.vmin else "neither"
+    figure.colorbar(image, ax=axes, label="empowerment / nats", extend=beyond)
 
 
 def _paint_map(
@@ -79,9 +85,13 @@ def _paint_map(
     order = np.lexsort((y, x))
     columns, rows = np.unique(x), np.unique(y)
     table = value[order].reshape(len(columns), len(rows)).T
-    image = axes.pcolormesh(columns, rows, table, cmap=_COLOURS, shading="gouraud")
-    if min(table.shape) > 1 and np.ptp(table) > 1e-2:  # A flat map has no such lines.
-        axes.contour(columns, rows, table, levels=9, colors="white", linewidths=0.5, alpha=0.6)
+    low, high = np.quantile(table, _DARKEST), table.max()
+    image = axes.pcolormesh(
+        columns, rows, table, cmap=_COLOURS, shading="gouraud", vmin=low, vmax=max(high, low + 1e-3)
+    )
+    if min(table.shape) > 1 and high - low > 1e-2:  # A flat map has no such lines.
+        levels = np.linspace(low, high, 12)[1:-1]
+        axes.contour(columns, rows, table, levels=levels, colors="white", linewidths=0.5, alpha=0.6)
     return image
 
 

@@ -45,6 +45,8 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
         landscape: The landscape.
         path: The CSV file; the other has the same name with the ending `.json`.
     """
+    if path.suffix == ".json":
+        raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
     write_text(path, to_csv(landscape))
     write_text(path.with_suffix(".json"), json.dumps(landscape.about, indent=2) + "\n")
 
@@ -87,12 +89,18 @@ def read_states(path: Path, names: Sequence[str]) -> Float[np.ndarray, "states a
             )
         places = [header.index(name) for name in names]
         states = []
-        for number, row in enumerate(reader, start=2):
-            if not row:
-                continue
-            if len(states) == MAX_ROWS:
-                raise ValueError(f"Expected {path} to have at most {MAX_ROWS} rows; got more.")
-            states.append([_number(row, place, path, number) for place in places])
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                if len(states) == MAX_ROWS:
+                    raise ValueError(f"Expected {path} to have at most {MAX_ROWS} rows; got more.")
+                line = reader.line_num
+                states.append([_number(row, place, path, line) for place in places])
+        except csv.Error as error:
+            raise ValueError(
+                f"Expected {path} to be a CSV file; got line {reader.line_num}: {error}."
+            ) from error
     if not states:
         raise ValueError(f"Expected {path} to have at least one row of numbers; got none.")
     return np.array(states)
@@ -131,6 +139,6 @@ def check_writable(path: Path) -> None:
     """Raise an `OSError` now if a file could not be written later."""
     if path.is_dir():
         raise IsADirectoryError(f"Expected {path} to be a file; got a directory.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
         pass

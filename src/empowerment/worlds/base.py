@@ -22,7 +22,7 @@ else:
     from equinox import AbstractVar
 
 
-def as_array(value: Array | np.ndarray | Sequence[float] | float) -> Array:
+def as_array(value: Array | np.ndarray | Sequence[float | int] | float | int) -> Array:
     """Convert to an array of the default float type, so that nothing is weakly typed."""
     return jnp.asarray(value, dtype=float)
 

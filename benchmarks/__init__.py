@@ -1,0 +1,1 @@
+"""Measurements: what `make bench` and `make reproduce` run."""

@@ -1,0 +1,190 @@
+"""Measure the judges against closed forms, and write the tables of docs/results.md."""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import empowerment as emp
+
+_RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
+_RAW = Path(__file__).parent.parent / "docs" / "results" / "judges.json"
+_SEEDS = (0, 1, 2)
+
+Table = list[dict[str, object]]
+
+
+def entropy(probability: float) -> float:
+    return -sum(p * math.log(p) for p in (probability, 1 - probability) if p > 0)
+
+
+def channels() -> Iterator[tuple[str, np.ndarray, float]]:
+    """Give channels whose capacity is known in closed form."""
+    for e in (0.01, 0.11, 0.3):
+        symmetric = np.array([[1 - e, e], [e, 1 - e]])
+        yield f"binary symmetric, {e}", symmetric, math.log(2) - entropy(e)
+        erasure = np.array([[1 - e, e, 0], [0, e, 1 - e]])
+        yield f"binary erasure, {e}", erasure, (1 - e) * math.log(2)
+        z_channel = np.array([[1.0, 0.0], [e, 1 - e]])
+        yield f"Z, {e}", z_channel, math.log(1 + (1 - e) * e ** (e / (1 - e)))
+    typewriter = 0.5 * (np.eye(26) + np.roll(np.eye(26), 1, axis=1))
+    yield "noisy typewriter, 26 letters", typewriter, math.log(13)
+
+
+def judge_channels() -> Table:
+    """Compare Blahut-Arimoto with closed forms."""
+    rows: Table = []
+    for name, matrix, truth in channels():
+        found = emp.blahut_arimoto(matrix)
+        rows.append(
+            {
+                "channel": name,
+                "closed form": f"{truth:.6f}",
+                "Blahut-Arimoto": f"{found.value:.6f}",
+                "error": f"{found.value - truth:+.1e}",
+                "upper - lower": f"{found.upper - found.lower:.1e}",
+                "iterations": found.iterations,
+            }
+        )
+    return rows
+
+
+def judge_pendulum() -> Table:
+    """Compute exact empowerment at four states, over seeds."""
+    states = jnp.array([[0.0, 0.0], [jnp.pi, 0.0], [1.0, -3.0], [jnp.pi / 2, 0.0]])
+    names = ("upright (0, 0)", "hanging (pi, 0)", "(1, -3)", "(pi/2, 0)")
+    world = emp.Pendulum()
+    rows: Table = []
+    for steps in (1, 2, 5, 10):
+        runs = [
+            list(emp.exact_landscape(world, states, steps=steps, key=jax.random.key(seed)))
+            for seed in _SEEDS
+        ]
+        values = np.array([[capacity.value for capacity in run] for run in runs])
+        gap = max(capacity.upper - capacity.lower for run in runs for capacity in run)
+        row: dict[str, object] = {"n": steps}
+        row |= {name: f"{value:.3f}" for name, value in zip(names, values.mean(0), strict=True)}
+        row["spread over seeds"] = f"{np.ptp(values, axis=0).max():.4f}"
+        row["largest upper - lower"] = f"{gap:.4f}"
+        rows.append(row)
+    return rows
+
+
+def judge_ball() -> Table:
+    """Compute exact one-step empowerment of the ball, per axis."""
+    rows: Table = []
+    for resolution in (0.02, 0.05, 0.1, 0.2):
+        world = emp.Ball(resolution=resolution)
+        states = jnp.array([[5.0, 5.0], [0.0, 0.0], [0.0, 5.0]])
+        centre, corner, edge = (
+            capacity.value
+            for capacity in emp.exact_landscape(world, states, steps=1, key=jax.random.key(0))
+        )
+        rows.append(
+            {
+                "resolution / longest move": resolution,
+                "centre, per axis": f"{centre / 2:.4f}",
+                "wall, per axis": f"{corner / 2:.4f}",
+                "edge - (centre + wall)": f"{edge - (centre + corner) / 2:+.4f}",
+            }
+        )
+    return rows
+
+
+def judge_linear() -> Table:
+    """Compare the linearised channel with the stacked closed form of a linear system."""
+    rng = np.random.default_rng(0)
+    rows: Table = []
+    for steps in (1, 2, 5, 10):
+        dynamics, control = 0.5 * rng.normal(size=(3, 3)), rng.normal(size=(3, 2))
+        observation = rng.normal(size=(2, 3))
+        process, resolution = rng.uniform(0.1, 0.5, 3), rng.uniform(0.1, 0.5, 2)
+        ones = (1.0, 1.0)
+        world = emp.LinearGaussian(
+            dynamics=dynamics,
+            control=control,
+            observation=observation,
+            process_noise=process,
+            resolution=resolution,
+            states=emp.Box((*ones, 1.0), (2.0, 2.0, 2.0), ("a", "b", "c")),
+            actions=emp.Box((-1.0, -1.0), ones, ("u", "v")),
+        )
+        powers = [np.linalg.matrix_power(dynamics, k) for k in range(steps)]
+        gain = np.concatenate([observation @ power @ control for power in powers[::-1]], axis=1)
+        noise = np.diag(resolution**2)
+        for power in powers:
+            noise = noise + observation @ power @ np.diag(process**2) @ power.T @ observation.T
+        truth = _pour(np.linalg.eigvals(np.linalg.solve(noise, gain @ gain.T)).real, 2 * steps / 3)
+        found = float(emp.gaussian_empowerment(world, jnp.zeros(3), steps=steps))
+        rows.append(
+            {
+                "n": steps,
+                "bisection on the water level": f"{truth:.5f}",
+                "gaussian_empowerment": f"{found:.5f}",
+                "error": f"{found - truth:+.1e}",
+            }
+        )
+    return rows
+
+
+def _pour(strengths: np.ndarray, power: float) -> float:
+    """Find the water level by bisection: slow and obvious."""
+    heights = 1 / strengths[strengths > 1e-12]
+    low, high = 0.0, power + heights.max()
+    for _ in range(200):
+        level = 0.5 * (low + high)
+        if np.maximum(level - heights, 0).sum() > power:
+            high = level
+        else:
+            low = level
+    return 0.5 * float(np.log(np.maximum(low / heights, 1)).sum())
+
+
+def judge_maze() -> Table:
+    """Compute the extremes of empowerment in the maze, in bits."""
+    kernel = np.asarray(emp.make_world("maze").kernel)
+    rows: Table = []
+    for steps in (1, 2, 5, 10):
+        bits = [
+            emp.discrete_empowerment(kernel, cell, steps=steps).value / math.log(2)
+            for cell in range(len(kernel))
+        ]
+        rows.append({"n": steps, "lowest": f"{min(bits):.2f}", "highest": f"{max(bits):.2f}"})
+    return rows
+
+
+def to_markdown(rows: Table) -> str:
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    judges = {
+        "channels": judge_channels,
+        "pendulum": judge_pendulum,
+        "ball": judge_ball,
+        "linear": judge_linear,
+        "maze": judge_maze,
+    }
+    text, raw = _RESULTS.read_text(encoding="utf-8"), {}
+    for name, judge in judges.items():
+        start = time.perf_counter()
+        raw[name] = judge()
+        print(
+            f"{name}: {time.perf_counter() - start:.1f} s\n{to_markdown(raw[name])}\n", flush=True
+        )
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{to_markdown(raw[name])}\n\n{end}{rest.split(end)[1]}"
+    _RESULTS.write_text(text, encoding="utf-8")
+    _RAW.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
