@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import empowerment as emp
+from empowerment.worlds import MAZE, Grid
 
 _RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 _RAW = Path(__file__).parent.parent / "docs" / "results" / "judges.json"
@@ -147,7 +148,7 @@ def _pour(strengths: np.ndarray, power: float) -> float:
 
 def judge_maze() -> Table:
     """Compute the extremes of empowerment in the maze, in bits."""
-    kernel = np.asarray(emp.make_world("maze").kernel)
+    kernel = np.asarray(Grid(MAZE).kernel)
     rows: Table = []
     for steps in (1, 2, 5, 10):
         bits = [
