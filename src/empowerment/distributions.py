@@ -24,6 +24,11 @@ class AbstractDistribution(eqx.Module):
     def log_prob(self, value: Num[Array, "..."]) -> Scalar:
         """Evaluate the logarithm of the density, or of the probability, at a value."""
 
+    def sample_and_log_prob(self, *, key: Key) -> tuple[Num[Array, "..."], Scalar]:
+        """Draw one value with its log-density; the key is consumed."""
+        value = self.sample(key=key)
+        return value, self.log_prob(value)
+
 
 class Gaussian(AbstractDistribution):
     r"""Independent Gaussians, $\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2)$.

@@ -32,10 +32,11 @@ def information(source: np.ndarray, matrix: np.ndarray) -> float:
 def textbook(matrix: np.ndarray, gap: float = 1e-6) -> tuple[float, float]:
     """The plain iteration of Blahut (1972), and the bounds it ends with."""
     source = np.full(len(matrix), 1 / len(matrix))
+    lower, upper = -math.inf, math.inf
     for _ in range(50_000):
         ratio = np.where(matrix > 0, matrix / (source @ matrix), 1.0)
         divergence = (matrix * np.log(ratio)).sum(axis=1)
-        lower, upper = source @ divergence, divergence.max()
+        lower, upper = float(source @ divergence), float(divergence.max())
         if upper - lower < gap:
             break
         source = source * np.exp(divergence)
@@ -261,7 +262,7 @@ def test_divergence_between_the_inputs_is_that_of_an_input_there():
     # An amplitude-limited Gaussian channel: RECIPES 2, centre and wall of the ball.
     [(100, 3.225), (50, 2.570), (40, 2.365), (20, 1.758), (10, 1.219), (5, 0.775)],
 )
-def test_interval_seen_through_noise(width: float, nats: float):
+def test_interval_seen_through_noise(width: int, nats: float):
     points = np.linspace(0, width, 4 * width + 1)[:, None]
     found = blahut_arimoto(AdditiveChannel(points, np.ones(1)), tolerance=1e-4)
     assert found.value == pytest.approx(nats, abs=0.002)

@@ -1,5 +1,6 @@
 """Lines and polygons against slow and obvious code."""
 
+import itertools
 import math
 
 import hypothesis.strategies as st
@@ -67,7 +68,9 @@ def test_what_is_wound_around_twice_or_backwards_is_inside():
 
 
 def test_hole_that_is_not_wound_around_is_left_out():
-    ring = np.array([[0, 0], [6, 0], [6, 6], [0, 6], [0, 0], [2, 2], [2, 4], [4, 4], [4, 2], [2, 2]])
+    ring = np.array(
+        [[0, 0], [6, 0], [6, 6], [0, 6], [0, 0], [2, 2], [2, 4], [4, 4], [4, 2], [2, 2]]
+    )
     found = lattice(ring.astype(float), 0.5)
     inside = (found > 2.01).all(axis=1) & (found < 3.99).all(axis=1)
     assert not inside.any()
@@ -123,7 +126,7 @@ def test_fill_leaves_no_gap_and_stays_on_the_line(seed: int, spacing: float):
     line = star(seed)
     found = fill(line, spacing)
     np.testing.assert_array_equal(found[: len(line)], line)
-    for start, end in zip(line[:-1], line[1:], strict=True):
+    for start, end in itertools.pairwise(line):
         along = end - start
         share = np.clip((found - start) @ along / (along @ along), 0, 1)
         on = np.linalg.norm(found - start - share[:, None] * along, axis=1) < 1e-9
@@ -132,7 +135,7 @@ def test_fill_leaves_no_gap_and_stays_on_the_line(seed: int, spacing: float):
     travelled = np.concatenate([[0], np.cumsum(gaps(line))])
     for point in found[len(line) :]:
         distances = []
-        for start, end in zip(line[:-1], line[1:], strict=True):
+        for start, end in itertools.pairwise(line):
             along = end - start
             share = np.clip((point - start) @ along / (along @ along), 0, 1)
             distances.append(np.linalg.norm(point - start - share * along))

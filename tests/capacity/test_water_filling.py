@@ -16,6 +16,7 @@ from empowerment.worlds import AbstractWorld, Box, LinearGaussian, Pendulum
 
 seeds = st.integers(0, 2**32 - 1)
 pour = eqx.filter_jit(water_filling)
+of_power = jax.jit(jax.grad(water_filling, argnums=2))
 POWERS = (0.1, 1.0, 30.0)
 
 
@@ -70,7 +71,9 @@ def test_no_correlated_input_carries_more(seed: int, power: float):
     for _ in range(20):
         root = rng.normal(size=(4, rng.integers(1, 5)))
         covariance = power * root @ root.T / np.trace(root @ root.T)
-        rate = np.linalg.slogdet(noise + gain @ covariance @ gain.T)[1] - np.linalg.slogdet(noise)[1]
+        rate = (
+            np.linalg.slogdet(noise + gain @ covariance @ gain.T)[1] - np.linalg.slogdet(noise)[1]
+        )
         assert 0.5 * rate <= found * (1 + 1e-4)
 
 
@@ -78,9 +81,8 @@ def test_no_correlated_input_carries_more(seed: int, power: float):
 def test_level_is_common_to_all_that_is_wet(seed: int, power: float):
     """Karush, Kuhn and Tucker: dC/dP is half of one over the level, and the level is right."""
     gain, noise = random_channel(seed)
-    slope = float(
-        jax.grad(pour, argnums=2)(jnp.asarray(gain, float), jnp.asarray(noise, float), jnp.asarray(power))
-    )
+    arrays = (jnp.asarray(part, float) for part in (gain, noise, power))
+    slope = float(of_power(*arrays))
     level, heights = 0.5 / slope, 1 / strengths_of(gain, noise)
     assert np.maximum(level - heights, 0).sum() == pytest.approx(power, rel=1e-3)
     wet = heights < level
@@ -92,10 +94,9 @@ def test_weak_modes_are_left_dry():
     """At heights 1 and 100, a power of 98 goes to the first alone; of 101 to both."""
     gain, noise = np.diag([1.0, 0.1]), np.eye(2)
     assert capacity(gain, noise, 98.0) == pytest.approx(0.5 * math.log(99), rel=1e-5)
+    slope = jax.jit(jax.grad(water_filling))
     slopes = [
-        jax.grad(lambda gain: water_filling(gain, jnp.eye(2), jnp.asarray(power)))(
-            jnp.asarray(gain, float)
-        )[1, 1]
+        slope(jnp.asarray(gain, float), jnp.eye(2), jnp.asarray(power))[1, 1]
         for power in (98.0, 101.0)
     ]
     assert slopes[0] == 0
@@ -122,7 +123,7 @@ def test_gradient_is_that_of_differences(name: str):
     gain, noise = DIFFERENTIATED[name]
     with jax.enable_x64(new_val=True):
         arguments = (jnp.asarray(gain), jnp.asarray(noise), jnp.asarray(3.0, dtype="float64"))
-        slopes = jax.grad(water_filling, argnums=(0, 1, 2))(*arguments)
+        slopes = jax.jit(jax.grad(water_filling, argnums=(0, 1, 2)))(*arguments)
         rng = np.random.default_rng(0)
         for _ in range(4):
             directions = [rng.normal(size=argument.shape) for argument in arguments]
@@ -133,7 +134,7 @@ def test_gradient_is_that_of_differences(name: str):
 
             def shifted(size: float, ways=directions) -> float:
                 moved = (a + size * jnp.asarray(w) for a, w in zip(arguments, ways, strict=True))
-                return float(water_filling(*moved))
+                return float(pour(*moved))
 
             change = (shifted(1e-6) - shifted(-1e-6)) / 2e-6
             assert change == pytest.approx(expected, rel=1e-4, abs=1e-5)
@@ -188,7 +189,7 @@ def stacked(world: LinearGaussian, steps: int) -> tuple[np.ndarray, np.ndarray]:
 def test_linear_world_is_linearised_exactly(steps: int):
     world, rng = linear_world(), np.random.default_rng(steps)
     state, plan = jnp.asarray(rng.normal(size=3), float), rng.normal(size=(steps, 2))
-    channel = linearise(world, state, jnp.asarray(plan, float))
+    channel = eqx.filter_jit(linearise)(world, state, jnp.asarray(plan, float))
     gain, noise = stacked(world, steps)
     np.testing.assert_allclose(channel.gain, gain, atol=1e-5)
     np.testing.assert_allclose(channel.noise, noise, atol=1e-5)
@@ -197,11 +198,12 @@ def test_linear_world_is_linearised_exactly(steps: int):
     np.testing.assert_allclose(channel.mean, mean, atol=1e-5)
     # Half the width of the limits is the unit of power: one for both of these forces.
     expected = capacity(gain, noise, 0.7 * 2 * steps)
-    found = gaussian_empowerment(world, state, steps=steps, power=0.7)
+    judge = eqx.filter_jit(gaussian_empowerment)
+    found = judge(world, state, steps=steps, power=0.7)
     assert float(found) == pytest.approx(expected, rel=1e-4)
     wider = eqx.tree_at(lambda w: w.actions, world, Box((-5.0, -9.0), (1.0, -1.0), ("a", "b")))
     scaled = gain * np.tile([3.0, 4.0], steps)
-    found = gaussian_empowerment(wider, state, steps=steps)
+    found = judge(wider, state, steps=steps)
     assert float(found) == pytest.approx(capacity(scaled, noise, 2 * steps / 3), rel=1e-4)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from empowerment.types import Action, Key, Observation, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld
+from empowerment.worlds import AbstractWorld, future
 
 _NUM_DIRECTIONS = 96
 _NUM_SAMPLES = 8192
@@ -39,15 +39,6 @@ class Border(eqx.Module):
     plans: Float[Array, "*states border steps action"]
     ends: Float[Array, "*states border axes"]
     normals: Float[Array, "*states border axes"]
-
-
-def future(world: AbstractWorld, state: State, plan: Plan) -> Observation:
-    """Give the mean of what is perceived after a plan, without process noise."""
-
-    def step(state: State, action: Action) -> tuple[State, None]:
-        return world.transition(state, action).mean, None
-
-    return world.emission(jax.lax.scan(step, state, plan)[0]).mean
 
 
 def sample_plans(

@@ -33,13 +33,12 @@ from empowerment.capacity.border import (
     Border,
     find_corners,
     find_hollows,
-    future,
     sample_plans,
     walk,
 )
 from empowerment.capacity.shapes import apart, area, circumscribe, fill, lattice, thin
 from empowerment.types import Key
-from empowerment.worlds import AbstractWorld
+from empowerment.worlds import AbstractWorld, future
 
 _NUM_CURVE_POINTS = 2049
 
@@ -49,7 +48,7 @@ _EDGE_SPACING = 0.4
 _INNER_SPACING = 0.5
 _FUTURES_SPACING = 0.3
 _ENDS_SPACING = 0.05
-_COVER_SPACING = 0.5
+_COVER_SPACING = 0.25  # Half of that of the inputs: what is between them counts.
 _COVER_EDGE_SPACING = 0.1
 _BOX_TOLERANCE = 0.02
 

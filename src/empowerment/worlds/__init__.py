@@ -4,7 +4,16 @@ from collections.abc import Callable
 from functools import partial
 
 from empowerment.worlds.ball import Ball
-from empowerment.worlds.base import AbstractWorld, Bounded, Box, perceive, unroll
+from empowerment.worlds.base import (
+    AbstractWorld,
+    Bounded,
+    Box,
+    foresee,
+    future,
+    is_foreseeable,
+    perceive,
+    unroll,
+)
 from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
 from empowerment.worlds.linear import LinearGaussian, double_integrator
 from empowerment.worlds.pendulum import Pendulum
@@ -34,6 +43,9 @@ __all__ = [
     "LinearGaussian",
     "Pendulum",
     "double_integrator",
+    "foresee",
+    "future",
+    "is_foreseeable",
     "perceive",
     "unroll",
 ]

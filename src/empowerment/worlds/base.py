@@ -34,11 +34,13 @@ class Box(eqx.Module):
         low: The lower corner.
         high: The upper corner; infinite where there is no limit.
         names: A word for each axis.
+        angles: The names of those axes that are angles, in radians: they come round.
     """
 
     low: Float[Array, " size"] = eqx.field(converter=as_array)
     high: Float[Array, " size"] = eqx.field(converter=as_array)
     names: tuple[str, ...] = eqx.field(static=True)
+    angles: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
         """Refuse a box without axes, with axes that do not match, or turned inside out."""
@@ -48,6 +50,10 @@ class Box(eqx.Module):
             raise ValueError(
                 f"Expected low and high to have one entry for each of {self.names}; "
                 f"got shapes {self.low.shape} and {self.high.shape}."
+            )
+        if not set(self.angles) <= set(self.names):
+            raise ValueError(
+                f"Expected the angles to be among the axes {self.names}; got {self.angles}."
             )
         if not _is_traced(self) and not bool(jnp.all(self.low < self.high)):
             raise ValueError(
@@ -205,6 +211,54 @@ def unroll(
 
     keys = jax.random.split(key, plan.shape[0])
     return jax.lax.scan(step, state, (plan, keys))[1]
+
+
+def future(world: AbstractWorld, state: State, plan: Plan) -> Observation:
+    """Give the mean of what is perceived after a plan, if nothing is random on the way."""
+
+    def step(state: State, action: Action) -> tuple[State, None]:
+        return world.transition(state, action).mean, None
+
+    return world.emission(jax.lax.scan(step, state, plan)[0]).mean
+
+
+def foresee(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
+    r"""Give the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
+
+    Known for transitions without noise, and for a single step if the noise of the
+    transition shows on each perceived axis independently: `is_foreseeable` tells.
+    """
+
+    def step(state: State, action: Action) -> tuple[State, None]:
+        return world.transition(state, action).mean, None
+
+    before = jax.lax.scan(step, state, plan[:-1])[0]
+    last = world.transition(before, plan[-1])
+    emission = world.emission(last.mean)
+    gain = jax.jacfwd(lambda state: world.emission(state).mean)(last.mean)
+    variance = emission.scale**2 + gain**2 @ last.scale**2
+    return Gaussian(emission.mean, jnp.sqrt(variance))
+
+
+def is_foreseeable(world: AbstractWorld, *, steps: int, key: Key) -> bool:
+    """Tell whether `foresee` is right for plans of so many steps, at sampled states."""
+    low, high = world.actions.low, world.actions.high
+    limited = jnp.isfinite(low) & jnp.isfinite(high)
+    actions = Uniform(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0))
+
+    def scale_and_gain(key: Key) -> tuple[State, Float[Array, "observation state"]]:
+        state_key, action_key = jax.random.split(key)
+        successor = world.transition(
+            world.states.uniform().sample(key=state_key), actions.sample(key=action_key)
+        )
+        gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
+        return successor.scale, gain
+
+    scales, gains = jax.vmap(scale_and_gain)(jax.random.split(key, 64))
+    spread = jnp.einsum("kij,kj,klj->kil", gains, scales**2, gains)
+    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
+    independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
+    return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
 
 
 def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:

@@ -53,7 +53,7 @@ class Pendulum(AbstractWorld):
     def states(self) -> Box:
         """One turn, at every speed."""
         high = jnp.stack([as_array(jnp.pi), self.max_speed])
-        return Box(-high, high, ("angle", "velocity"))
+        return Box(-high, high, ("angle", "velocity"), angles=("angle",))
 
     @property
     def actions(self) -> Box:

@@ -1,0 +1,109 @@
+"""The variational lower bound on empowerment."""
+
+import equinox as eqx
+import jax
+
+from empowerment.channel.base import (
+    AbstractChannel,
+    AbstractPlanning,
+    AbstractSource,
+    Estimate,
+    Inputs,
+)
+from empowerment.types import Key, Plan, Scalar, State
+from empowerment.worlds import AbstractWorld, perceive
+
+
+class Channel(AbstractChannel):
+    r"""A source and a planning distribution, the paper's $\theta = (\omega, q)$.
+
+    Attributes:
+        source: $\omega(u_{1:n}|z)$.
+        planning: $q(u_{1:n}|z, x')$.
+        inputs: What both see.
+        steps: The number of actions $n$.
+    """
+
+    source: AbstractSource
+    planning: AbstractPlanning
+    inputs: Inputs
+    steps: int = eqx.field(static=True)
+
+    def draw(self, state: State, *, key: Key) -> Plan:
+        """Draw a plan from the source."""
+        features = self.inputs.features(state)
+        return self.source.plan(features, self.source(features).sample(key=key))
+
+    def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
+        r"""Estimate the bound from one plan and its future, as in `information_bound`."""
+        code_key, future_key = jax.random.split(key)
+        features = self.inputs.features(state)
+        code, log_source = self.source(features).sample_and_log_prob(key=code_key)
+        plan = self.source.plan(features, code)
+        successor = perceive(world, state, plan, key=future_key)
+        seen = self.inputs.relative(world, state, successor, self.steps)
+        return self.planning(features, seen).log_prob(code) - log_source
+
+    def estimate(
+        self, world: AbstractWorld, state: State, *, num_samples: int, key: Key
+    ) -> Estimate:
+        """Estimate the bound from many plans and their futures."""
+        keys = jax.random.split(key, num_samples)
+        return Estimate.of(jax.vmap(lambda key: self.information(world, state, key=key))(keys))
+
+
+def information_bound(
+    channel: AbstractChannel, world: AbstractWorld, state: State, *, key: Key
+) -> Scalar:
+    r"""Estimate the variational bound on mutual information from one draw.
+
+    $$\hat{I}(x', u_{1:n} | z) = E\bigl[\ln q(u_{1:n}|z, x') - \ln \omega(u_{1:n}|z)\bigr]
+    \le I(x', u_{1:n} | z)$$
+
+    Karl et al. (2018), Eq. 3 (eq:vi_bound). The gap is the mean divergence of planning
+    from the true posterior, Eq. 4 (eq:gap). Differentiable in the state and in the channel,
+    by reparametrisation.
+
+    Deviation: $x'$ is what is perceived of the successor, and plans have any length; the
+    source may draw a code for a plan and planning reads the code, which bounds the same
+    information by data processing.
+
+    Args:
+        channel: Source and planning.
+        world: A world whose actions live before the squash (`Bounded`).
+        state: The state $z$.
+        key: Consumed.
+
+    Returns:
+        One unbiased estimate of the bound, in nats.
+    """
+    return channel.information(world, state, key=key)
+
+
+def empowerment(
+    channel: AbstractChannel,
+    world: AbstractWorld,
+    state: State,
+    *,
+    num_samples: int = 256,
+    key: Key,
+) -> Estimate:
+    r"""Estimate the lower bound on the empowerment of a state.
+
+    $\hat{\mathcal{E}}(z) = \max_\omega \hat{I}(x', u_{1:n}|z) \le \mathcal{E}(z)$: Karl et
+    al. (2018), Eq. 5 (eq:emp_bound), with the source and the planning of a trained channel.
+    Differentiable in the state.
+
+    Args:
+        channel: A trained channel.
+        world: A world whose actions live before the squash (`Bounded`).
+        state: The state $z$.
+        num_samples: The number of draws.
+        key: Consumed.
+
+    Returns:
+        The mean of the draws and its standard error.
+    """
+    if num_samples < 2:
+        raise ValueError(f"Expected num_samples to be at least 2; got {num_samples}.")
+    return channel.estimate(world, state, num_samples=num_samples, key=key)

@@ -1,0 +1,176 @@
+"""A source with finitely many plans, read by Bayes' rule."""
+
+import functools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.scipy.special
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.channel.base import AbstractChannel, Estimate, Inputs
+from empowerment.types import Key, Plan, Scalar, State
+from empowerment.worlds import AbstractWorld, foresee
+
+_NEARLY_ZERO = 1e-6
+"""Keeps the noise within five standard deviations."""
+
+
+class Codebook(AbstractChannel):
+    r"""A source of finitely many plans $u^k(z)$ with weights $\omega_k(z)$.
+
+    One network gives the plan and the weight of each code from the state and the code's
+    place in a space of intents. Where the density of the perceived successor is known,
+    planning is not learnt: Bayes' rule reads the code,
+
+    $$q(k|z, x') = \frac{\omega_k(z)\, p(x'|z, u^k)}{\sum_j \omega_j(z)\, p(x'|z, u^j)},$$
+
+    so that the gap of the bound (eq:gap) is zero and what is left is the source. A source
+    that carries the capacity under limits on the amplitude *is* nearly discrete.
+
+    Deviation: the paper learns planning, a Gaussian.
+
+    Attributes:
+        intents: The place of each code.
+        inputs: What the network sees.
+        steps: The number of actions $n$.
+    """
+
+    intents: Float[Array, "codes intent"]
+    from_state: eqx.nn.Linear
+    from_intent: eqx.nn.Linear
+    hidden: eqx.nn.Linear
+    head: eqx.nn.Linear
+    inputs: Inputs
+    steps: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        *,
+        steps: int,
+        action_size: int,
+        intent_size: int,
+        num_codes: int,
+        width: int = 128,
+        key: Key,
+    ):
+        state_key, intent_key, hidden_key, head_key = jax.random.split(key, 4)
+        self.intents = _lattice(num_codes, intent_size)
+        self.from_state = eqx.nn.Linear(inputs.size, width, key=state_key)
+        self.from_intent = eqx.nn.Linear(intent_size, width, use_bias=False, key=intent_key)
+        self.hidden = eqx.nn.Linear(width, width, key=hidden_key)
+        self.head = eqx.nn.Linear(width, steps * action_size + 1, key=head_key)
+        self.inputs = inputs
+        self.steps = steps
+
+    def codes(
+        self, state: State
+    ) -> tuple[Float[Array, "codes steps action"], Float[Array, " codes"]]:
+        """Give the plan of each code, and the logarithm of its weight."""
+        near = self.from_state(self.inputs.features(state))
+        hidden = jnp.tanh(near[None, :] + self.intents @ self.from_intent.weight.T)
+        hidden = jnp.tanh(hidden @ self.hidden.weight.T + _row(self.hidden.bias))
+        output = hidden @ self.head.weight.T + _row(self.head.bias)
+        plans = output[:, :-1].reshape(len(self.intents), self.steps, -1)
+        return plans, jax.nn.log_softmax(output[:, -1])
+
+    def draw(self, state: State, *, key: Key) -> Plan:
+        """Draw a plan by its weight."""
+        plans, log_weights = self.codes(state)
+        return plans[jax.random.categorical(key, log_weights)]
+
+    def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
+        """Estimate the bound from one future of each code, the noise spread over the codes."""
+        shape = len(self.intents), self.inputs.whitener.shape[0]
+        return self._information(world, state, _even_normal(*shape, key=key))
+
+    def estimate(
+        self, world: AbstractWorld, state: State, *, num_samples: int, key: Key
+    ) -> Estimate:
+        """Estimate the bound from many futures of each code.
+
+        With one or two perceived axes the mean over the noise is a Gauss-Hermite sum; its
+        error is taken from a sum with fewer terms.
+        """
+        size = self.inputs.whitener.shape[0]
+        if size > 2:
+            keys = jax.random.split(key, num_samples)
+            return Estimate.of(jax.vmap(lambda key: self.information(world, state, key=key))(keys))
+        order = max(round(num_samples ** (1 / size)), 4)
+        coarse, fine = (self._quadrature(world, state, count) for count in (order // 2, order))
+        return Estimate(fine, jnp.abs(fine - coarse))
+
+    def _quadrature(self, world: AbstractWorld, state: State, order: int) -> Scalar:
+        """Average over the noise by a product of Gauss-Hermite sums."""
+        size = self.inputs.whitener.shape[0]
+        nodes, weights = np.polynomial.hermite_e.hermegauss(order)
+        grid = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
+        share = functools.reduce(np.multiply.outer, [weights / weights.sum()] * size).ravel()
+
+        def of_node(node: Float[Array, " observation"]) -> Scalar:
+            noise = jnp.broadcast_to(node, (len(self.intents), size))
+            return self._information(world, state, noise)
+
+        values = jax.lax.map(of_node, jnp.asarray(grid, float), batch_size=16)
+        return jnp.asarray(share, float) @ values
+
+    def _information(
+        self, world: AbstractWorld, state: State, noise: Float[Array, "codes observation"]
+    ) -> Scalar:
+        r"""Give $\sum_k \omega_k [\ln p(x'^k|z,u^k) - \ln m(x'^k|z)]$, with $m$ the mixture.
+
+        By Bayes' rule it is $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$.
+        """
+        plans, log_weights = self.codes(state)
+        futures = jax.vmap(foresee, in_axes=(None, None, 0))(world, state, plans)
+        successors = futures.mean + futures.scale * noise
+        log_likelihood = pairwise_log_prob(successors, futures.mean, futures.scale)
+        log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)
+        return jnp.sum(jnp.exp(log_weights) * (jnp.diag(log_likelihood) - log_mixture))
+
+
+def pairwise_log_prob(
+    values: Float[Array, "values axes"],
+    means: Float[Array, "codes axes"],
+    scales: Float[Array, "codes axes"],
+) -> Float[Array, "values codes"]:
+    """Evaluate the log-density of each value under each Gaussian."""
+    offsets = (values[:, None, :] - means[None]) / scales[None]
+    constant = 0.5 * math.log(2 * math.pi) * means.shape[1]
+    return -0.5 * jnp.sum(offsets**2, axis=2) - jnp.log(scales).sum(axis=1)[None] - constant
+
+
+def _lattice(num_codes: int, size: int) -> Float[Array, "codes intent"]:
+    """Spread codes evenly over a cube, with unit variance along each axis."""
+    side = round(num_codes ** (1 / size))
+    if side**size == num_codes:
+        ticks = (jnp.arange(side, dtype=float) + 0.5) / side
+        unit = jnp.stack(jnp.meshgrid(*[ticks] * size, indexing="ij"), axis=-1)
+        unit = unit.reshape(-1, size)
+    else:
+        unit = _spread(num_codes, size)
+    return math.sqrt(12) * (unit - 0.5)
+
+
+def _even_normal(count: int, size: int, *, key: Key) -> Float[Array, "count size"]:
+    """Draw normal noise, each draw as it should be, but together more even than chance."""
+    shift = jax.random.uniform(key, (1, size))
+    unit = jnp.mod(_spread(count, size) + shift, 1.0)
+    return jax.scipy.special.ndtri(jnp.clip(unit, _NEARLY_ZERO, 1 - _NEARLY_ZERO))
+
+
+def _spread(count: int, size: int) -> Float[Array, "count size"]:
+    """Spread points over the unit cube by the generalised golden ratio (Roberts, 2018)."""
+    ratio = 2.0
+    for _ in range(32):
+        ratio = (1 + ratio) ** (1 / (size + 1))
+    counts = np.arange(1, count + 1)[:, None]
+    return jnp.asarray((0.5 + counts * ratio ** -np.arange(1.0, size + 1)) % 1.0, float)
+
+
+def _row(bias: Array | None) -> Float[Array, "1 width"]:
+    assert bias is not None
+    return bias[None, :]

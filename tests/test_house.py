@@ -1,0 +1,188 @@
+"""What keeps the house in order: layers, names, docstrings, the lock and the doors to CI."""
+
+import ast
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import empowerment
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "empowerment"
+FILES = sorted(SOURCE.rglob("*.py"))
+MAX_LINES = 320
+
+LAYERS = (  # DESIGN: each imports only what comes before it, and none of its own line
+    ("types",),
+    ("distributions",),
+    ("networks",),
+    ("worlds",),
+    ("environments",),
+    ("data",),
+    ("model", "channel", "capacity"),
+    ("policy",),
+    ("controller",),
+    ("report",),
+    ("experiments",),
+    ("cli",),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def part_of(path: Path) -> str:
+    """The part of the package a file is of."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_parts(tree: ast.AST, path: Path) -> set[str]:
+    """The parts of the package that a file imports, anywhere in it."""
+    parts = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            module = node.module or ""
+            modules = [module]
+            if module == "empowerment":
+                modules = [f"empowerment.{alias.name}" for alias in node.names]
+        else:
+            continue
+        parts |= {name.split(".")[1] for name in modules if name.startswith("empowerment.")}
+        assert "empowerment" not in modules, f"{path}: import the part, not the whole"
+    return parts
+
+
+def complaints(part: str, imported: set[str]) -> list[str]:
+    """What is wrong with a part that imports others."""
+    others = imported - {part}
+    return [other for other in sorted(others) if LEVEL[other] >= LEVEL[part]]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_go_one_way(path: Path):
+    part = part_of(path)
+    if part == "__init__":
+        return
+    assert part in LEVEL, f"give {part} a place in LAYERS and in DESIGN.md"
+    assert complaints(part, imported_parts(ast.parse(path.read_text()), path)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "wrong"),
+    [
+        ("capacity", "from empowerment.channel import bound", ["channel"]),
+        ("worlds", "import empowerment.capacity.exact", ["capacity"]),
+        ("model", "def f():\n    from empowerment.capacity import exact", ["capacity"]),
+        ("report", "from empowerment import experiments", ["experiments"]),
+        ("experiments", "from empowerment.report import Landscape", []),
+        ("capacity", "from empowerment.capacity.shapes import thin", []),
+    ],
+)
+def test_wrong_imports_are_seen(part: str, line: str, wrong: list[str]):
+    assert complaints(part, imported_parts(ast.parse(line), Path("planted"))) == wrong
+
+
+def modules() -> list[ModuleType]:
+    names = [info.name for info in pkgutil.walk_packages(empowerment.__path__, "empowerment.")]
+    return [empowerment, *map(importlib.import_module, names)]
+
+
+def test_public_names_exist_and_say_what_they_are():
+    assert list(empowerment.__all__) == sorted(set(empowerment.__all__), key=_isort_key)
+    for name in empowerment.__all__:
+        public = getattr(empowerment, name)
+        is_documented = inspect.isclass(public) or inspect.isroutine(public)
+        assert not is_documented or inspect.getdoc(public), name
+
+
+def _isort_key(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, as ruff sorts `__all__`."""
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+def test_modules_say_what_they_are_and_keep_what_they_promise():
+    for module in modules():
+        assert module.__doc__, module.__name__
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+
+
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+
+
+def dangers(tree: ast.AST) -> list[str]:
+    """Pickles, evaluated text, excepts without a name, and hidden pickles of NumPy."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [a.name for a in node.names if a.name.split(".")[0] in FORBIDDEN_MODULES]
+        elif isinstance(node, ast.ImportFrom):
+            found += [node.module] if str(node.module).split(".")[0] in FORBIDDEN_MODULES else []
+        elif isinstance(node, ast.ExceptHandler) and node.type is None:
+            found.append("bare except")
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
+                found.append(node.func.id)
+            found += [k.arg for k in node.keywords if k.arg == "allow_pickle"]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_dangerous_and_nothing_too_long(path: Path):
+    text = path.read_text()
+    assert dangers(ast.parse(text)) == []
+    assert len(text.splitlines()) <= MAX_LINES, "a file that long is asking to be split"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from joblib import load",
+        "eval('1')",
+        "np.load(path, allow_pickle=True)",
+        "try:\n    pass\nexcept:\n    pass",
+    ],
+)
+def test_dangers_are_seen(line: str):
+    assert len(dangers(ast.parse(line))) == 1
+
+
+def test_every_locked_package_has_a_hash_and_no_address():
+    text = (ROOT / "requirements.lock").read_text()
+    assert "://" not in text
+    assert "--index-url" not in text
+    requirements = text.replace("\\\n", " ").strip().splitlines()
+    assert len(requirements) > 20
+    for requirement in requirements:
+        assert re.match(r"[\w.\-\[\],]+==\S+ ", requirement), requirement[:80]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", requirement), requirement[:80]
+
+
+def test_ci_runs_what_people_run():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    lines = script.read_text().splitlines()
+    assert "make test" in lines
+    assert any(line.startswith("set -euo pipefail") for line in lines)
+
+
+def test_every_door_is_there_and_says_what_it_does():
+    makefile = (ROOT / "Makefile").read_text()
+    doors = dict(re.findall(r"^([a-z]+):.*## (.+)$", makefile, flags=re.MULTILINE))
+    wanted = "setup demo test lint type check docs bench reproduce"
+    assert set(wanted.split()) <= set(doors)
+    assert re.search(r"^test:.*\blint\b.*\btype\b.*\bunit\b", makefile, flags=re.MULTILINE)
