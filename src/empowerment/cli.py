@@ -47,7 +47,7 @@ class LandscapeCommand:
 
     Writes a CSV file with a column for each coordinate of a state (angle,velocity for the
     pendulum, angle 0 is upright; x,y for the ball), then empowerment, and lower,upper where
-    the estimator proves bounds. Without --out the CSV goes to standard output.
+    the estimator gives bounds. Without --out the CSV goes to standard output.
 
     Try `empower landscape pendulum --steps 5 --figure pendulum.png --out pendulum.csv`,
     `empower landscape ball --steps 1 --resolution 0.1 --grid 21x21 --out ball.csv`, or
@@ -57,10 +57,11 @@ class LandscapeCommand:
     world: Annotated[Positional[str], arg(metavar="WORLD")]
     """A world by its name; `empower worlds` lists them."""
 
-    estimator: Literal["exact", "gaussian"] = "exact"
+    estimator: Literal["exact", "gaussian", "variational"] = "exact"
     """exact: capacity under the limits of the actions, by Blahut-Arimoto over all that can
-    be reached, with proven bounds. gaussian: the linearised channel under a limit on power,
-    in closed form; fast, for any world, without bounds."""
+    be reached, between bounds. gaussian: the linearised channel under a limit on power,
+    in closed form; fast, for any world, without bounds. variational: a channel trained for
+    the whole world at once, a lower bound; with an upper bound where that can be had."""
 
     steps: int = 5
     """How many actions a plan has."""
@@ -80,8 +81,19 @@ class LandscapeCommand:
     figure: Annotated[Path | None, arg(metavar="FILE.png")] = None
     """Draw the landscape here."""
 
+    family: str = "auto"
+    """Of the variational estimator: what kind of source and planning (codebook, intent, flow,
+    gaussian, autoregressive, paper); auto is the tightest that the world allows."""
+
+    budget: Literal["smoke", "full"] = "full"
+    """Of the variational estimator: how long to train."""
+
+    channel: Annotated[Path | None, arg(metavar="FILE.safetensors")] = None
+    """Of the variational estimator: use the trained channel in this file; if there is none,
+    train it and keep it there."""
+
     seed: int = 0
-    """Of what little is random in an estimator."""
+    """Of everything random."""
 
     debug: bool = False
     """Show where an error comes from."""
@@ -99,7 +111,7 @@ class LandscapeCommand:
                 f"Expected --out to be a file such as {self.out.with_suffix('.csv')}; got "
                 f"{self.out}, where the description of the table goes."
             )
-        for path in (self.out, self.figure):
+        for path in (self.out, self.figure, self.channel):
             if path is not None:
                 check_writable(path)
         if self.states is not None:
@@ -113,6 +125,9 @@ class LandscapeCommand:
                 states,
                 estimator=self.estimator,
                 steps=self.steps,
+                family=self.family,
+                budget=self.budget,
+                channel=self.channel,
                 seed=self.seed,
                 progress=progress,
             )
@@ -209,23 +224,23 @@ def _progress(title: str) -> Iterator:
     """Show progress: a bar on a terminal, a line now and then elsewhere."""
     console = Console(stderr=True)
     if console.is_terminal:
-        columns = (
-            TextColumn(title),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
+        text = TextColumn("{task.description}")
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(title, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+            def show(doing: str, done: int, total: int) -> None:
+                bar.update(task, description=f"{title}: {doing}", completed=done, total=total)
+
+            yield show
         return
     last = time.monotonic()
 
-    def report(done: int, total: int) -> None:
+    def report(doing: str, done: int, total: int) -> None:
         nonlocal last
         if done < total and time.monotonic() - last >= _LINE_INTERVAL:
             last = time.monotonic()
-            _say(f"{title}: {done} of {total} states")
+            _say(f"{title}: {doing}, {done} of {total}")
 
     yield report
 

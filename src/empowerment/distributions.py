@@ -3,11 +3,13 @@
 All are unbatched; the caller writes `jax.vmap`.
 """
 
+import math
 from abc import abstractmethod
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg
 from jaxtyping import Array, Float, Int, Num
 
 from empowerment.types import Key, Scalar
@@ -53,6 +55,48 @@ class Gaussian(AbstractDistribution):
         standardised = (value - self.mean) / self.scale
         normaliser = jnp.log(self.scale) + 0.5 * jnp.log(2 * jnp.pi)
         return -jnp.sum(0.5 * standardised**2 + normaliser)
+
+
+class FullGaussian(AbstractDistribution):
+    r"""A Gaussian whose axes depend on one another, $\mathcal{N}(\mu, L L^\top)$.
+
+    Args:
+        mean: $\mu$.
+        factor: $L$, lower triangular with a positive diagonal.
+    """
+
+    mean: Float[Array, " size"]
+    factor: Float[Array, "size size"]
+
+    def whiten(self, value: Float[Array, " size"]) -> Float[Array, " size"]:
+        r"""Undo mean and covariance, $L^{-1} (x - \mu)$."""
+        return jax.scipy.linalg.solve_triangular(self.factor, value - self.mean, lower=True)
+
+    def colour(self, noise: Float[Array, " size"]) -> Float[Array, " size"]:
+        r"""Give white noise mean and covariance, $\mu + L \epsilon$."""
+        return self.mean + self.factor @ noise
+
+    def log_volume(self) -> Scalar:
+        r"""Give $\ln \det L$."""
+        return jnp.sum(jnp.log(jnp.diag(self.factor)))
+
+    def sample(self, *, key: Key) -> Float[Array, " size"]:
+        """Draw by reparametrisation, so that gradients reach mean and factor."""
+        return self.colour(jax.random.normal(key, self.mean.shape, self.mean.dtype))
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the log-density at a value."""
+        return standard_log_prob(self.whiten(value)) - self.log_volume()
+
+    def sample_and_log_prob(self, *, key: Key) -> tuple[Float[Array, " size"], Scalar]:
+        """Draw one value with its log-density, without undoing the drawing."""
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        return self.colour(noise), standard_log_prob(noise) - self.log_volume()
+
+
+def standard_log_prob(noise: Float[Array, " size"]) -> Scalar:
+    """Evaluate the log-density of white noise of unit variance."""
+    return -0.5 * jnp.sum(noise**2) - 0.5 * noise.size * math.log(2 * math.pi)
 
 
 class Uniform(AbstractDistribution):

@@ -15,6 +15,8 @@ UPRIGHT, HANGING, FALLING, LEVEL = (0.0, 0.0), (np.pi, 0.0), (1.0, -3.0), (np.pi
 AT_THE_CLIP = ((0.07, 6.93), (0.56, -7.6), (np.pi / 2, 6.0), (-np.pi / 4, -8.0), (2.5, 7.5))
 STATES = [UPRIGHT, HANGING, FALLING, LEVEL, (-1.0, 3.0), (-0.07, -6.93), *AT_THE_CLIP]
 
+IN_THE_BOX = [(5.0, 5.0), (2.0, 8.0), (0.0, 5.0), (5.0, 10.0), (10.0, 0.0)]
+
 TABLE = {  # RECIPES 1: upright, hanging, falling, level
     1: (1.354, 1.354, 1.354, 1.354),
     2: (1.940, 1.908, 1.934, 1.924),
@@ -133,8 +135,7 @@ def test_landscapes_of_several_batches_keep_their_order(monkeypatch: pytest.Monk
 def test_ball_has_the_measured_figures_along_each_axis(
     resolution: float, centre: float, wall: float
 ):
-    states = [(5.0, 5.0), (2.0, 8.0), (0.0, 5.0), (5.0, 10.0), (10.0, 0.0)]
-    found = solve(Ball(resolution=resolution), 1, states=states)
+    found = solve(Ball(resolution=resolution), 1, states=IN_THE_BOX)
     expected = [2 * centre, 2 * centre, centre + wall, centre + wall, 2 * wall]
     for capacity, nats in zip(found, expected, strict=True):
         assert capacity.value == pytest.approx(nats, abs=0.002)
@@ -143,8 +144,8 @@ def test_ball_has_the_measured_figures_along_each_axis(
 
 
 def test_longer_plans_of_the_ball_reach_as_far_as_longer_moves():
-    near = solve(Ball(), 3, states=[(5.0, 5.0), (1.0, 5.0)])
-    far = solve(Ball(max_step=3.0), 1, states=[(5.0, 5.0), (1.0, 5.0)])
+    near = solve(Ball(), 3, states=IN_THE_BOX)
+    far = solve(Ball(max_step=3.0), 1, states=IN_THE_BOX)
     for first, second in zip(near, far, strict=True):
         assert first.value == pytest.approx(second.value, abs=1e-3)
 

@@ -55,8 +55,6 @@ def test_picture_shows_the_data(tmp_path: Path, kind: str):
     landscape = make(kind)
     first = picture(landscape, tmp_path / "new" / "first.png")
     assert len(np.unique(first.reshape(-1, first.shape[2]), axis=0)) > 20
-    same = picture(landscape, tmp_path / "same.png")
-    np.testing.assert_array_equal(first, same)
     if kind == "1x1":
         return
     other = dataclasses.replace(landscape, empowerment=landscape.empowerment[::-1] ** 2)

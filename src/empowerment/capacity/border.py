@@ -8,17 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from empowerment.types import Action, Key, Observation, Plan, Scalar, State
+from empowerment.types import Action, Observation, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, future
 
 _NUM_DIRECTIONS = 96
-_NUM_SAMPLES = 8192
 _NUM_ASCENTS = 8
 _STRIDES = (0.0, 1.0, 0.5, 0.25, 0.1, 0.03)
 """Shares of a step that are tried; none of it among them, so that no ascent descends."""
-
-_LIMIT_SHARE = 0.8
-"""The share of the values in sampled plans that are limits of the action."""
 
 _OFF_RAY = 3.0
 """How much a step beside a ray weighs against one along it."""
@@ -39,29 +35,6 @@ class Border(eqx.Module):
     plans: Float[Array, "*states border steps action"]
     ends: Float[Array, "*states border axes"]
     normals: Float[Array, "*states border axes"]
-
-
-def sample_plans(
-    world: AbstractWorld, steps: int, *, key: Key
-) -> Float[Array, "samples steps action"]:
-    """Draw plans that hold each action at one value, then another, then the first again.
-
-    Most values are limits, and the switches fall anywhere within a step: the borders of
-    reachable sets are made of such plans.
-    """
-    shape = (_NUM_SAMPLES, 1, world.actions.size)
-    switch_key, value_key, limit_key, once_key = jax.random.split(key, 4)
-    first, second = jnp.sort(jax.random.uniform(switch_key, (2, *shape)) * steps, axis=0)
-    once = jax.random.bernoulli(once_key, shape=shape)
-    second = jnp.where(once, jnp.full_like(second, steps), second)
-    values = jax.random.uniform(value_key, (2, *shape), minval=-1.0)
-    at_limit = jax.random.bernoulli(limit_key, _LIMIT_SHARE, values.shape)
-    outer, inner = jnp.where(at_limit, jnp.sign(values), values)
-    start = jnp.arange(steps, dtype=first.dtype)[None, :, None]
-    share = jnp.clip(second - start, 0.0, 1.0) - jnp.clip(first - start, 0.0, 1.0)
-    units = outer + (inner - outer) * share
-    half_width = 0.5 * (world.actions.high - world.actions.low)
-    return world.actions.centre[None, None] + half_width[None, None] * units
 
 
 @eqx.filter_jit

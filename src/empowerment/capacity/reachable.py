@@ -33,12 +33,14 @@ from empowerment.capacity.border import (
     Border,
     find_corners,
     find_hollows,
-    sample_plans,
     walk,
 )
 from empowerment.capacity.shapes import apart, area, circumscribe, fill, lattice, thin
 from empowerment.types import Key
-from empowerment.worlds import AbstractWorld, future
+from empowerment.worlds import AbstractWorld, future, switching_plans
+
+_NUM_SAMPLES = 8192
+"""Plans from which the farthest are sought."""
 
 _NUM_CURVE_POINTS = 2049
 
@@ -98,7 +100,7 @@ def reachable(
     Returns:
         One set for each state.
     """
-    samples = sample_plans(world, steps, key=key)
+    samples = switching_plans(world.actions, steps, _NUM_SAMPLES, key=key)
     is_curve = samples[0].size == 1 and scale.size == 2
     find = _sets_of_curves if is_curve else _sets_of_borders
     return find(world, states, samples, scale)

@@ -1,8 +1,9 @@
 """The empowerment of many states of a world, by an estimator that is called by name."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -17,18 +18,21 @@ from empowerment.capacity import (
     exact_landscape,
     gaussian_empowerment,
 )
+from empowerment.channel import train_discrete
+from empowerment.experiments.variational import (
+    Progress,
+    trained_channel,
+    variational_landscape,
+)
 from empowerment.report import Landscape
 from empowerment.types import Scalar, State
-from empowerment.worlds import WORLDS, AbstractWorld, Grid
+from empowerment.worlds import WORLDS, AbstractWorld, Bounded, Grid
 
-ESTIMATORS = ("exact", "gaussian")
+ESTIMATORS = ("exact", "gaussian", "variational")
 
 _DEFAULT_GRID = {1: (201,), 2: (41, 61)}
 _MAX_STATES = 1_000_000
 _GAUSSIAN_BATCH = 4096
-
-Progress = Callable[[int, int], None]
-"""Called with the number of states done and of all."""
 
 
 def make_world(name: str, *, resolution: float | None = None) -> AbstractWorld | Grid:
@@ -112,8 +116,11 @@ def compute_landscape(
     *,
     estimator: str,
     steps: int,
+    family: str = "auto",
+    budget: str = "full",
+    channel: Path | None = None,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda doing, done, total: None,
 ) -> Landscape:
     """Estimate the empowerment of many states.
 
@@ -121,10 +128,14 @@ def compute_landscape(
         name: What the world is called.
         world: The world.
         states: The states; for a discrete world, the (x, y) of cells.
-        estimator: `exact` or `gaussian`.
+        estimator: `exact`, `gaussian` or `variational`.
         steps: The number of actions in a plan.
-        seed: Of what little is random.
-        progress: Called as states are done.
+        family: Of the variational estimator, what kind of source and planning.
+        budget: Of the variational estimator, `smoke` or `full`.
+        channel: Where the variational estimator keeps its trained channel: loaded if it is
+            there, else saved.
+        seed: Of everything random.
+        progress: Called with what is being done, how much is done, and of how much.
 
     Returns:
         The landscape, with bounds if the estimator proves them.
@@ -139,37 +150,74 @@ def compute_landscape(
         raise ValueError(f"Expected the seed to be from 0 to {2**32 - 1}; got {seed}.")
     about = _about(name, world, estimator=estimator, steps=steps, seed=seed)
     if isinstance(world, Grid):
-        found = _discrete(world, states, estimator=estimator, steps=steps)
-    elif estimator == "gaussian":
+        return _discrete(world, states, about, progress=progress)
+    if estimator == "gaussian":
         value = _gaussian(world, states, steps=steps, progress=progress)
         return Landscape(world.states.names, states, value, None, None, about)
-    else:
-        key = jax.random.key(seed)
-        found = exact_landscape(world, jnp.asarray(states, float), steps=steps, key=key)
-    capacities = []
-    for capacity in found:
-        capacities.append((capacity.value, capacity.lower, capacity.upper))
-        progress(len(capacities), len(states))
-    value, lower, upper = np.array(capacities).T
-    return Landscape(state_names(world), states, value, lower, upper, about)
+    if estimator == "variational":
+        about |= {"family": family, "budget": budget}
+        squashed = Bounded(world)
+        trained = trained_channel(
+            squashed,
+            family=family,
+            steps=steps,
+            budget=budget,
+            seed=seed,
+            progress=progress,
+            path=channel,
+            about={key: value for key, value in about.items() if key != "versions"},
+        )
+        found = variational_landscape(trained, squashed, states, seed=seed, progress=progress)
+        return Landscape(world.states.names, states, *found, about)
+    capacities = exact_landscape(
+        world, jnp.asarray(states, float), steps=steps, key=jax.random.key(seed)
+    )
+    return _collect(world.states.names, states, capacities, about, progress=progress)
+
+
+def _collect(
+    names: tuple[str, ...],
+    states: Float[np.ndarray, "states axes"],
+    capacities: Iterator[Capacity],
+    about: dict[str, Any],
+    *,
+    progress: Progress,
+) -> Landscape:
+    """Put capacities together as they come."""
+    rows = []
+    for capacity in capacities:
+        rows.append((capacity.value, capacity.lower, capacity.upper))
+        progress("computing", len(rows), len(states))
+    value, lower, upper = np.array(rows).T
+    return Landscape(names, states, value, lower, upper, about)
 
 
 def _discrete(
-    world: Grid, states: Float[np.ndarray, "states axes"], *, estimator: str, steps: int
-) -> Iterator[Capacity]:
+    world: Grid,
+    states: Float[np.ndarray, "states axes"],
+    about: dict[str, Any],
+    *,
+    progress: Progress,
+) -> Landscape:
     """Compute the empowerment of cells."""
-    if estimator != "exact":
-        raise ValueError(
-            f"Expected the estimator to be exact for a discrete world; got {estimator!r}."
-        )
     index = {cell: number for number, cell in enumerate(world.cells)}
-    kernel = np.asarray(world.kernel)
-    for state in states:
-        x, y = state.tolist()
+    for x, y in states.tolist():
         if (x, y) not in index:
             raise ValueError(f"Expected every state to be the x,y of a cell; got {x:g},{y:g}.")
-    for x, y in states.tolist():
-        yield discrete_empowerment(kernel, index[x, y], steps=steps)
+    cells = [index[x, y] for x, y in states.tolist()]
+    steps = about["steps"]
+    if about["estimator"] == "gaussian":
+        raise ValueError(
+            "Expected the estimator to be exact or variational for a discrete world; got "
+            "'gaussian'."
+        )
+    if about["estimator"] == "variational":
+        bounds = train_discrete(world, steps=steps, key=jax.random.key(about["seed"]))
+        value = np.asarray(bounds, np.float64)[cells]
+        return Landscape(("x", "y"), states, value, None, None, about)
+    kernel = np.asarray(world.kernel)
+    capacities = (discrete_empowerment(kernel, cell, steps=steps) for cell in cells)
+    return _collect(("x", "y"), states, capacities, about, progress=progress)
 
 
 def _gaussian(
@@ -194,7 +242,7 @@ def _gaussian(
     for first in range(0, len(states), _GAUSSIAN_BATCH):
         batch = jnp.asarray(states[first : first + _GAUSSIAN_BATCH], float)
         values.append(np.asarray(of_batch(world, batch), np.float64))
-        progress(min(first + _GAUSSIAN_BATCH, len(states)), len(states))
+        progress("computing", min(first + _GAUSSIAN_BATCH, len(states)), len(states))
     return np.concatenate(values)
 
 

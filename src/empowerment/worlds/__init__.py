@@ -4,19 +4,18 @@ from collections.abc import Callable
 from functools import partial
 
 from empowerment.worlds.ball import Ball
-from empowerment.worlds.base import (
-    AbstractWorld,
-    Bounded,
-    Box,
+from empowerment.worlds.base import AbstractWorld, Bounded, Box
+from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
+from empowerment.worlds.linear import LinearGaussian, double_integrator
+from empowerment.worlds.pendulum import Pendulum
+from empowerment.worlds.plans import (
     foresee,
     future,
     is_foreseeable,
     perceive,
+    switching_plans,
     unroll,
 )
-from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
-from empowerment.worlds.linear import LinearGaussian, double_integrator
-from empowerment.worlds.pendulum import Pendulum
 
 WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
     "pendulum": Pendulum,
@@ -47,5 +46,6 @@ __all__ = [
     "future",
     "is_foreseeable",
     "perceive",
+    "switching_plans",
     "unroll",
 ]

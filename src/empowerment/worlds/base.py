@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.distributions import AbstractDistribution, Gaussian, Uniform
-from empowerment.types import Action, Key, Observation, Plan, State
+from empowerment.types import Action, State
 
 if TYPE_CHECKING:
     # A type checker takes equinox's for a field, and asks every world for it as an
@@ -187,94 +187,3 @@ class Bounded(AbstractWorld):
     def emission(self, state: State) -> Gaussian:
         """Give what is perceived of a state of the world within."""
         return self.world.emission(state)
-
-
-def unroll(
-    world: AbstractWorld, state: State, plan: Plan, *, key: Key
-) -> Float[Array, "steps state"]:
-    r"""Sample the states that a plan leads through, $z_{t+1}, \ldots, z_{t+n}$.
-
-    Args:
-        world: The world to imagine in.
-        state: The state $z_t$ to start from; it is not part of the result.
-        plan: The actions $u_{t:t+n-1}$.
-        key: Consumed.
-
-    Returns:
-        The states after each action.
-    """
-
-    def step(state: State, inputs: tuple[Action, Key]) -> tuple[State, State]:
-        action, key = inputs
-        successor = world.transition(state, action).sample(key=key)
-        return successor, successor
-
-    keys = jax.random.split(key, plan.shape[0])
-    return jax.lax.scan(step, state, (plan, keys))[1]
-
-
-def future(world: AbstractWorld, state: State, plan: Plan) -> Observation:
-    """Give the mean of what is perceived after a plan, if nothing is random on the way."""
-
-    def step(state: State, action: Action) -> tuple[State, None]:
-        return world.transition(state, action).mean, None
-
-    return world.emission(jax.lax.scan(step, state, plan)[0]).mean
-
-
-def foresee(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
-    r"""Give the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
-
-    Known for transitions without noise, and for a single step if the noise of the
-    transition shows on each perceived axis independently: `is_foreseeable` tells.
-    """
-
-    def step(state: State, action: Action) -> tuple[State, None]:
-        return world.transition(state, action).mean, None
-
-    before = jax.lax.scan(step, state, plan[:-1])[0]
-    last = world.transition(before, plan[-1])
-    emission = world.emission(last.mean)
-    gain = jax.jacfwd(lambda state: world.emission(state).mean)(last.mean)
-    variance = emission.scale**2 + gain**2 @ last.scale**2
-    return Gaussian(emission.mean, jnp.sqrt(variance))
-
-
-def is_foreseeable(world: AbstractWorld, *, steps: int, key: Key) -> bool:
-    """Tell whether `foresee` is right for plans of so many steps, at sampled states."""
-    low, high = world.actions.low, world.actions.high
-    limited = jnp.isfinite(low) & jnp.isfinite(high)
-    actions = Uniform(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0))
-
-    def scale_and_gain(key: Key) -> tuple[State, Float[Array, "observation state"]]:
-        state_key, action_key = jax.random.split(key)
-        successor = world.transition(
-            world.states.uniform().sample(key=state_key), actions.sample(key=action_key)
-        )
-        gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
-        return successor.scale, gain
-
-    scales, gains = jax.vmap(scale_and_gain)(jax.random.split(key, 64))
-    spread = jnp.einsum("kij,kj,klj->kil", gains, scales**2, gains)
-    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
-    independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
-    return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
-
-
-def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:
-    r"""Sample the perceived successor: what is seen after the last action of a plan.
-
-    Process noise enters at every step, the noise of the emission once.
-
-    Args:
-        world: The world to imagine in.
-        state: The state $z_t$ to start from.
-        plan: The actions $u_{t:t+n-1}$.
-        key: Consumed.
-
-    Returns:
-        $x' \sim p(x|z_{t+n})$.
-    """
-    unroll_key, emission_key = jax.random.split(key)
-    successor = unroll(world, state, plan, key=unroll_key)[-1]
-    return world.emission(successor).sample(key=emission_key)

@@ -1,0 +1,44 @@
+"""Networks: "128 tanh + {identity, exp}" and what their outputs mean."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.distributions import FullGaussian, Gaussian
+from empowerment.types import Key
+
+
+def network(in_size: int, out_size: int, *, width: int, depth: int, key: Key) -> eqx.nn.MLP:
+    """Make a fully connected network of tanh layers with a linear output.
+
+    Karl et al. (2018), App. A.2: "128 tanh + 128 tanh + ... + identity".
+
+    Args:
+        in_size: The number of inputs.
+        out_size: The number of outputs.
+        width: The size of a hidden layer.
+        depth: The number of hidden layers.
+        key: Consumed.
+    """
+    return eqx.nn.MLP(in_size, out_size, width, depth, activation=jnp.tanh, key=key)
+
+
+def diagonal(output: Float[Array, " output"]) -> Gaussian:
+    """Read the output of a network as {identity, exp}: the mean and the scale."""
+    mean, log_scale = jnp.split(output, 2)
+    return Gaussian(mean, jnp.exp(log_scale))
+
+
+def full_size(size: int) -> int:
+    """Count the outputs that `full` reads for so many axes."""
+    return 2 * size + size * (size - 1) // 2
+
+
+def full(output: Float[Array, " output"], size: int) -> FullGaussian:
+    """Read the output of a network as a mean and a triangular factor, exp on its diagonal."""
+    mean, log_scale, below = jnp.split(output, (size, 2 * size))
+    places = np.zeros((size, size), int)  # The first of all numbers below is a zero.
+    places[np.tril_indices(size, -1)] = np.arange(below.size) + 1
+    factor = jnp.concatenate([jnp.zeros_like(output, shape=(1,)), below])[places]
+    return FullGaussian(mean, factor + jnp.diag(jnp.exp(log_scale)))
