@@ -161,7 +161,10 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     "unknown command": (("landscapes",), "landscapes"),
     "no command": ((), "landscape"),
     "resolution of a maze": (("landscape", "maze", "--resolution", "1"), "no resolution for maze"),
-    "gaussian maze": (("landscape", "maze", "--estimator", "gaussian"), "exact for a discrete"),
+    "gaussian maze": (
+        ("landscape", "maze", "--estimator", "gaussian"),
+        "exact or variational for a discrete",
+    ),
     "no cell": (("landscape", "maze", "--states", "{nocell}"), "x,y of a cell; got 0.5,3"),
     "unknown ending": ((*PENDULUM, "--figure", "{folder}/a.xyz"), "to end in one of .*png"),
 }

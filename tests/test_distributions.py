@@ -12,11 +12,14 @@ import scipy.stats
 from empowerment.distributions import (
     AbstractDistribution,
     Categorical,
+    FullGaussian,
     Gaussian,
     Uniform,
 )
 
+FACTOR = [[0.5, 0.0, 0.0], [-1.0, 2.0, 0.0], [0.3, 0.7, 0.1]]
 DISTRIBUTIONS = {
+    "full": FullGaussian(jnp.array([0.5, -2.0, 3.0]), jnp.array(FACTOR)),
     "gaussian": Gaussian(jnp.array([0.5, -2.0, 3.0]), jnp.array([0.1, 1.0, 20.0])),
     "uniform": Uniform(jnp.array([-1.0, 4.0]), jnp.array([1.0, 4.5])),
     "categorical": Categorical(jnp.array([0.5, 0.0, 0.2, 0.3])),
@@ -75,6 +78,33 @@ def test_gaussian_agrees_with_scipy():
         expected = scipy.stats.norm.logpdf(value, mean, scale).sum()
         actual = ours.log_prob(jnp.asarray(value, dtype=float))
         assert float(actual) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+def test_full_gaussian_agrees_with_scipy():
+    mean, covariance = [0.5, -2.0, 3.0], np.array(FACTOR) @ np.array(FACTOR).T
+    theirs = scipy.stats.multivariate_normal(mean, covariance)
+    for value in theirs.rvs(20, random_state=0):
+        actual = DISTRIBUTIONS["full"].log_prob(jnp.asarray(value, dtype=float))
+        assert float(actual) == pytest.approx(theirs.logpdf(value), rel=1e-4, abs=1e-4)
+
+
+def test_full_gaussian_draws_with_the_density_of_what_it_draws():
+    full = DISTRIBUTIONS["full"]
+    for seed in range(10):
+        value, log_prob = full.sample_and_log_prob(key=jax.random.key(seed))
+        np.testing.assert_array_equal(value, full.sample(key=jax.random.key(seed)))
+        assert float(log_prob) == pytest.approx(float(full.log_prob(value)), abs=1e-4)
+
+
+@pytest.mark.statistical  # nine comparisons at four standard errors: 6e-4 in all
+def test_full_gaussian_samples_have_its_mean_and_covariance():
+    samples, covariance = draw("full"), np.array(FACTOR) @ np.array(FACTOR).T
+    variance = np.diag(covariance)
+    mean_error = np.sqrt(variance / NUM_SAMPLES)
+    assert (np.abs(samples.mean(axis=0) - [0.5, -2.0, 3.0]) < 4 * mean_error).all()
+    # Isserlis: the variance of a product is that of both and of their covariance.
+    error = np.sqrt((np.outer(variance, variance) + covariance**2) / NUM_SAMPLES)
+    assert (np.abs(np.cov(samples.T) - covariance) < 4 * error).all()
 
 
 @pytest.mark.statistical  # six comparisons at four standard errors: 4e-4 in all

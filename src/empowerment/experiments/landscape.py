@@ -20,6 +20,7 @@ from empowerment.capacity import (
 )
 from empowerment.channel import train_discrete
 from empowerment.experiments.variational import (
+    DISCRETE_BUDGETS,
     Progress,
     trained_channel,
     variational_landscape,
@@ -149,13 +150,14 @@ def compute_landscape(
     if not 0 <= seed < 2**32:
         raise ValueError(f"Expected the seed to be from 0 to {2**32 - 1}; got {seed}.")
     about = _about(name, world, estimator=estimator, steps=steps, seed=seed)
+    if estimator == "variational":
+        about |= {"family": family, "budget": budget}
     if isinstance(world, Grid):
         return _discrete(world, states, about, progress=progress)
     if estimator == "gaussian":
         value = _gaussian(world, states, steps=steps, progress=progress)
         return Landscape(world.states.names, states, value, None, None, about)
     if estimator == "variational":
-        about |= {"family": family, "budget": budget}
         squashed = Bounded(world)
         trained = trained_channel(
             squashed,
@@ -200,19 +202,24 @@ def _discrete(
     progress: Progress,
 ) -> Landscape:
     """Compute the empowerment of cells."""
+    if about["estimator"] == "gaussian":
+        raise ValueError(
+            "Expected the estimator to be exact or variational for a discrete world; got "
+            "'gaussian'."
+        )
     index = {cell: number for number, cell in enumerate(world.cells)}
     for x, y in states.tolist():
         if (x, y) not in index:
             raise ValueError(f"Expected every state to be the x,y of a cell; got {x:g},{y:g}.")
     cells = [index[x, y] for x, y in states.tolist()]
     steps = about["steps"]
-    if about["estimator"] == "gaussian":
-        raise ValueError(
-            "Expected the estimator to be exact or variational for a discrete world; got "
-            "'gaussian'."
-        )
     if about["estimator"] == "variational":
-        bounds = train_discrete(world, steps=steps, key=jax.random.key(about["seed"]))
+        bounds = train_discrete(
+            world,
+            steps=steps,
+            num_updates=DISCRETE_BUDGETS[about["budget"]],
+            key=jax.random.key(about["seed"]),
+        )
         value = np.asarray(bounds, np.float64)[cells]
         return Landscape(("x", "y"), states, value, None, None, about)
     kernel = np.asarray(world.kernel)

@@ -28,6 +28,9 @@ from empowerment.worlds import Bounded, is_foreseeable
 BUDGETS = {"smoke": 200, "full": 8000}
 """Updates of the channel; training ends sooner where the bound has settled."""
 
+DISCRETE_BUDGETS = {"smoke": 200, "full": 1500}
+"""Updates of the tables of a discrete world."""
+
 _BATCH = 16
 """States that are estimated at once."""
 
