@@ -50,6 +50,7 @@ bench: setup  ## Time the judges, one against another
 
 reproduce: setup  ## Measure again every figure in docs/results.md (long)
 	$(BIN)/python -m benchmarks.judges
+	$(BIN)/python -m benchmarks.bound
 
 lock:  ## Resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra docs --universal --upgrade \

@@ -1,23 +1,17 @@
 """Measure the judges against closed forms, and write the tables of docs/results.md."""
 
-import json
 import math
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import empowerment as emp
+from benchmarks.tables import Table, write_table
 from empowerment.worlds import MAZE, Grid
 
-_RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
-_RAW = Path(__file__).parent.parent / "docs" / "results" / "judges.json"
 _SEEDS = (0, 1, 2)
-
-Table = list[dict[str, object]]
 
 
 def entropy(probability: float) -> float:
@@ -159,12 +153,6 @@ def judge_maze() -> Table:
     return rows
 
 
-def to_markdown(rows: Table) -> str:
-    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def main() -> None:
     judges = {
         "channels": judge_channels,
@@ -173,18 +161,8 @@ def main() -> None:
         "linear": judge_linear,
         "maze": judge_maze,
     }
-    text, raw = _RESULTS.read_text(encoding="utf-8"), {}
     for name, judge in judges.items():
-        start = time.perf_counter()
-        raw[name] = judge()
-        print(
-            f"{name}: {time.perf_counter() - start:.1f} s\n{to_markdown(raw[name])}\n", flush=True
-        )
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n\n{to_markdown(raw[name])}\n\n{end}{rest.split(end)[1]}"
-    _RESULTS.write_text(text, encoding="utf-8")
-    _RAW.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
+        write_table(name, judge())
 
 
 if __name__ == "__main__":

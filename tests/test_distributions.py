@@ -82,7 +82,7 @@ def test_gaussian_agrees_with_scipy():
 
 def test_full_gaussian_agrees_with_scipy():
     mean, covariance = [0.5, -2.0, 3.0], np.array(FACTOR) @ np.array(FACTOR).T
-    theirs = scipy.stats.multivariate_normal(mean, covariance)
+    theirs = scipy.stats.multivariate_normal(mean, covariance.tolist())
     for value in theirs.rvs(20, random_state=0):
         actual = DISTRIBUTIONS["full"].log_prob(jnp.asarray(value, dtype=float))
         assert float(actual) == pytest.approx(theirs.logpdf(value), rel=1e-4, abs=1e-4)

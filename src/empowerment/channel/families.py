@@ -18,7 +18,7 @@ from empowerment.networks import full_size, network
 from empowerment.types import Action, Key, State
 from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
-_CODES_PER_SUCCESSOR = 4.0
+_CODES_PER_SUCCESSOR = 2.5
 """Codes for each successor that can be told apart."""
 
 _FEWEST_CODES, _MOST_CODES = 32, 1024
@@ -97,7 +97,9 @@ def _stepwise(
 
     networks = eqx.filter_vmap(of_step)(jax.random.split(planning_key, steps))
     planning = StepwisePlanning(networks, num_seen, steps)
-    return Channel(DiagonalSource(source, steps), planning, inputs, steps)
+    return Channel(
+        source=DiagonalSource(source, steps), planning=planning, inputs=inputs, steps=steps
+    )
 
 
 def gaussian(
@@ -117,7 +119,10 @@ def gaussian(
     source = network(inputs.size, out_size, width=width, depth=depth, key=source_key)
     planning = network(in_size, out_size, width=width, depth=depth, key=planning_key)
     return Channel(
-        FlowSource(source, None, size, steps), FlowPlanning(planning, None, size), inputs, steps
+        source=FlowSource(source, None, size, steps),
+        planning=FlowPlanning(planning, None, size),
+        inputs=inputs,
+        steps=steps,
     )
 
 
@@ -176,7 +181,10 @@ def intent(
     planning = network(in_size, full_size(size), width=width, depth=depth, key=planning_key)
     layers = couplings(size, in_size, width=width, depth=depth, key=layers_key)
     return Channel(
-        IntentSource(source, size, steps), FlowPlanning(planning, layers, size), inputs, steps
+        source=IntentSource(source, size, steps),
+        planning=FlowPlanning(planning, layers, size),
+        inputs=inputs,
+        steps=steps,
     )
 
 
@@ -267,12 +275,14 @@ def _count_codes(world: Bounded, inputs: Inputs, steps: int, intent_size: int) -
     """Choose how many codes are enough, by how many successors can be told apart.
 
     If successors and noise were Gaussian, the information would be half the logarithm of
-    the ratio of their determinants.
+    the ratio of their determinants. Random actions cancel; a plan that spends all of its
+    actions on one axis of intents goes further, by the square root of their number.
     """
     still = jnp.zeros((steps, world.actions.size))
     noise = foresee(world, world.states.centre, still).scale
     spread = -jnp.linalg.slogdet(inputs.whitener)[1]
-    information = float(spread - jnp.sum(jnp.log(noise)))
+    together = 0.5 * intent_size * math.log(steps * world.actions.size / intent_size)
+    information = float(spread - jnp.sum(jnp.log(noise))) + together
     wanted = _CODES_PER_SUCCESSOR * math.exp(min(information, math.log(_MOST_CODES)))
     wanted = min(max(wanted, _FEWEST_CODES), _MOST_CODES)
     if intent_size > 2:

@@ -1,0 +1,26 @@
+"""Tables of measurements: raw in docs/results, for reading in docs/results.md."""
+
+import json
+from pathlib import Path
+
+_DOCS = Path(__file__).parent.parent / "docs"
+
+Table = list[dict[str, object]]
+
+
+def write_table(name: str, rows: Table) -> None:
+    """Keep a table, and put it where docs/results.md has its name."""
+    print(f"{name}\n{_markdown(rows)}\n", flush=True)
+    (_DOCS / "results" / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    page = _DOCS / "results.md"
+    text = page.read_text(encoding="utf-8")
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n\n{_markdown(rows)}\n\n{end}{after}", encoding="utf-8")
+
+
+def _markdown(rows: Table) -> str:
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    return "\n".join(lines)
