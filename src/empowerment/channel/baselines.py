@@ -132,7 +132,8 @@ def train_model_free(
     @jax.jit
     def run(arrays: ModelFree):
         keys = jax.random.split(train_key, num_updates)
-        return jax.lax.scan(update, (arrays, optimiser.init(arrays)), keys)
+        memory = optimiser.init(eqx.filter(arrays, eqx.is_inexact_array))
+        return jax.lax.scan(update, (arrays, memory), keys)
 
     # Adam counts in integers and scales in floats.
     with jax.numpy_dtype_promotion("standard"):
@@ -206,7 +207,7 @@ def train_discrete(
     def update(carry, _):
         tables, memory = carry
         changes, memory = optimiser.update(jax.grad(loss)(tables), memory)
-        return (optax.apply_updates(tables, changes), memory), None
+        return (eqx.apply_updates(tables, changes), memory), None
 
     @jax.jit
     def run(tables: tuple[Array, Array]) -> Float[Array, " cells"]:

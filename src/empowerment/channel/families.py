@@ -18,7 +18,7 @@ from empowerment.networks import full_size, network
 from empowerment.types import Action, Key, State
 from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
-_CODES_PER_SUCCESSOR = 2.5
+_CODES_PER_SUCCESSOR = 3.5
 """Codes for each successor that can be told apart."""
 
 _FEWEST_CODES, _MOST_CODES = 32, 1024

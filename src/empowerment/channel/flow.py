@@ -145,8 +145,8 @@ def _log_slope(here: _Bins, place: Float[Array, " axes"]) -> Float[Array, " axes
 class Coupling(eqx.Module):
     """Bends the first half of all axes by splines that the rest and the condition choose.
 
-    Then the axes are turned round, so that the next layer bends the others. With a single
-    axis the condition alone chooses.
+    Then the axes move round, those that were kept to the front, so that in time each is bent
+    and each has a say. With a single axis the condition alone chooses.
 
     Args:
         size: The number of axes.
@@ -174,16 +174,16 @@ class Coupling(eqx.Module):
     def __call__(
         self, value: Float[Array, " size"], condition: Float[Array, " condition"]
     ) -> tuple[Float[Array, " size"], Scalar]:
-        """Bend and turn round, with the logarithm of the determinant."""
+        """Bend and move round, with the logarithm of the determinant."""
         bent, kept = jnp.split(value, (self.num_bent,))
         bent, log_slope = spline(self._parameters(kept, condition), bent)
-        return jnp.concatenate([bent, kept])[::-1], log_slope
+        return jnp.concatenate([kept, bent]), log_slope
 
     def inverse(
         self, value: Float[Array, " size"], condition: Float[Array, " condition"]
     ) -> tuple[Float[Array, " size"], Scalar]:
         """Undo it, with the logarithm of the determinant of the undoing."""
-        bent, kept = jnp.split(value[::-1], (self.num_bent,))
+        kept, bent = jnp.split(value, (value.size - self.num_bent,))
         bent, log_slope = unspline(self._parameters(kept, condition), bent)
         return jnp.concatenate([bent, kept]), log_slope
 

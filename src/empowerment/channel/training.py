@@ -18,10 +18,10 @@ from empowerment.worlds import AbstractWorld
 _CLIP = 1.0
 """The largest norm of a gradient."""
 
-_SETTLED = 0.001
+_SETTLED = 0.0005
 """Nats that the bound must gain in the time of a look back, or it has settled."""
 
-_LOOK_BACK = 0.15
+_LOOK_BACK = 0.2
 """Of the whole budget, the time of a look back."""
 
 _ANNEAL = 0.4
@@ -128,9 +128,10 @@ def step(
         state_key, bound_key = jax.random.split(key)
         states = sample_states(world, visited, batch_size, key=state_key)
         cost, gradient = jax.value_and_grad(loss)(parameters, states, bound_key)
-        changes, optimiser = _optimiser().update(gradient, optimiser)
+        with jax.numpy_dtype_promotion("standard"):  # Adam counts in whole numbers.
+            changes, optimiser = _optimiser().update(gradient, optimiser)
         changes = jax.tree.map(lambda change: -learning_rate * change, changes)
-        info = Info(-cost, optax.global_norm(gradient))
+        info = Info(-cost, optax.tree.norm(gradient))
         return (eqx.apply_updates(parameters, changes), optimiser), info
 
     keys = jax.random.split(batch_key, learning_rates.size)
@@ -230,7 +231,7 @@ def _probe(channel: AbstractChannel, world: AbstractWorld, key: Key) -> Scalar:
     states = sample_states(world, None, _NUM_PROBES, key=state_key)
     keys = jax.random.split(draw_key, (_NUM_PROBES, _PROBE_DRAWS))
 
-    def of_state(state: State, keys: Key) -> Scalar:
+    def of_state(state: State, keys: Array) -> Scalar:
         bound = jax.vmap(lambda key: information_bound(channel, world, state, key=key))
         return bound(keys).mean()
 

@@ -119,7 +119,7 @@ def variational_landscape(
     """
     key = jax.random.key(seed)
     known = is_foreseeable(world, steps=channel.steps, key=key)
-    num_draws = max(128, len(channel.intents)) if isinstance(channel, Codebook) else 128
+    num_draws = 192 if isinstance(channel, Codebook) and len(channel.intents) > 128 else 128
 
     @eqx.filter_jit
     def of_batch(

@@ -1,0 +1,98 @@
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from empowerment.capacity import AdditiveChannel, exact_empowerment
+from empowerment.channel import Codebook, empowerment, fit_inputs, information_bound, train
+from empowerment.channel.codebook import pairwise_log_prob
+from empowerment.distributions import Gaussian
+from empowerment.worlds import Bounded, Pendulum, future
+
+
+def make(steps: int, num_codes: int, key, intent_size: int = 2) -> tuple[Codebook, Bounded]:
+    world = Bounded(Pendulum())
+    inputs = fit_inputs(world, steps=steps, key=key)
+    channel = Codebook(
+        inputs,
+        steps=steps,
+        action_size=1,
+        intent_size=intent_size,
+        num_codes=num_codes,
+        width=16,
+        key=key,
+    )
+    return channel, world
+
+
+@pytest.mark.parametrize(("num_codes", "intent_size"), [(9, 2), (7, 2), (5, 1), (11, 3)])
+def test_codes_are_plans_with_weights(getkey, num_codes: int, intent_size: int):
+    channel, _ = make(3, num_codes, getkey(), intent_size)
+    plans, log_weights = channel.codes(jnp.array([0.3, -1.0]))
+    assert plans.shape == (num_codes, 3, 1)
+    assert float(jnp.exp(log_weights).sum()) == pytest.approx(1, abs=1e-5)
+    assert channel.draw(jnp.zeros(2), key=getkey()).shape == (3, 1)
+    assert len(np.unique(np.asarray(channel.intents), axis=0)) == num_codes
+
+
+def test_bound_is_the_information_of_a_discrete_channel(getkey):
+    # The judge: the same inputs and weights as a discrete channel through Gaussian noise.
+    channel, world = make(2, 16, getkey())
+    channel = eqx.tree_at(lambda c: c.head.weight, channel, 20 * channel.head.weight)
+    state = jnp.array([0.4, 0.7])
+    plans, log_weights = channel.codes(state)
+    futures = np.asarray(jax.vmap(lambda plan: future(world, state, plan))(plans), float)
+    weights = np.exp(np.asarray(log_weights, float))
+    divergence = AdditiveChannel(futures, np.full(2, 0.05), spacing=0.5).divergence(weights)
+    found = empowerment(channel, world, state, key=getkey())
+    assert float(found.value) == pytest.approx(float(weights @ divergence), abs=2e-3)
+    assert float(found.standard_error) < 0.02
+
+
+@pytest.mark.statistical
+def test_one_draw_is_unbiased():
+    key = jax.random.key(3)  # Fixed: the assertion is statistical, four standard errors.
+    channel, world = make(2, 16, key)
+    state = jnp.array([0.4, 0.7])
+    keys = jax.random.split(jax.random.key(4), 4000)
+    draws = jax.vmap(lambda key: information_bound(channel, world, state, key=key))(keys)
+    value = empowerment(channel, world, state, key=key).value
+    error = float(draws.std()) / math.sqrt(draws.size)
+    assert abs(float(draws.mean() - value)) < 4 * error + 1e-4
+
+
+def test_pairs_are_log_densities(getkey):
+    values, means = jax.random.normal(getkey(), (2, 5, 3))
+    scales = jnp.exp(jax.random.normal(getkey(), (5, 3)))
+    pairs = pairwise_log_prob(values, means, scales)
+    for row in range(5):
+        for column in range(5):
+            expected = Gaussian(means[column], scales[column]).log_prob(values[row])
+            assert float(pairs[row, column]) == pytest.approx(float(expected), rel=1e-4, abs=1e-4)
+
+
+def test_bound_has_a_slope_in_the_state(getkey):
+    channel, world = make(3, 16, getkey())
+
+    def bound(state):
+        return empowerment(channel, world, state, num_samples=64, key=jax.random.key(0)).value
+
+    slope = jax.grad(bound)(jnp.array([0.5, 1.0]))
+    step = 1e-2
+    for axis in range(2):
+        change = step * jnp.eye(2)[axis]
+        middle = jnp.array([0.5, 1.0])
+        difference = (bound(middle + change) - bound(middle - change)) / (2 * step)
+        assert float(slope[axis]) == pytest.approx(float(difference), abs=2e-3)
+
+
+def test_short_training_comes_close_and_stays_below(getkey):
+    channel, world = make(1, 16, getkey(), intent_size=1)
+    trained = train(channel, world, num_updates=300, batch_size=16, key=getkey())
+    state = jnp.array([0.5, 0.5])
+    truth = exact_empowerment(Pendulum(), state, steps=1, key=getkey())
+    found = empowerment(trained.channel, world, state, key=getkey())
+    assert truth.value - 0.1 < float(found.value) < truth.upper + 1e-3
