@@ -45,8 +45,9 @@ check: test docs  ## What a commit must pass
 docs: setup  ## Build the documentation, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, one against another
+bench: setup  ## Time the judges and the channel, one way against another
 	$(BIN)/python -m benchmarks.capacity
+	$(BIN)/python -m benchmarks.channel
 
 reproduce: setup  ## Measure again every figure in docs/results.md (long)
 	$(BIN)/python -m benchmarks.judges
