@@ -3,6 +3,7 @@
 All are unbatched; the caller writes `jax.vmap`.
 """
 
+import functools
 import math
 from abc import abstractmethod
 
@@ -10,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
+import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from empowerment.types import Key, Scalar
@@ -137,3 +139,16 @@ class Categorical(AbstractDistribution):
     def log_prob(self, value: Num[Array, "..."]) -> Scalar:
         """Evaluate the log-probability of an index."""
         return jnp.log(self.probabilities[value])
+
+
+def gauss_hermite(
+    order: int, size: int
+) -> tuple[Float[Array, "nodes size"], Float[Array, " nodes"]]:
+    r"""Give nodes and shares whose sum is the mean over standard normal noise.
+
+    Exact for polynomials of degree below twice the order, along each of `size` axes.
+    """
+    ticks, weights = np.polynomial.hermite_e.hermegauss(order)
+    nodes = np.stack(np.meshgrid(*[ticks] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    shares = functools.reduce(np.multiply.outer, [weights / weights.sum()] * size).ravel()
+    return jnp.asarray(nodes, float), jnp.asarray(shares, float)

@@ -40,11 +40,11 @@ def test_training_stops_when_the_bound_has_settled(channel, getkey):
 
 def test_calls_compile_once(channel, getkey):
     state = init(channel, key=getkey())
-    before = step._cached._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
+    before = step._cached._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
     for rate in (1e-3, 1e-4, 1e-5):
         rates = jnp.full(5, rate)
         state, _ = step(state, WORLD, learning_rates=rates, batch_size=3)
-    assert step._cached._cache_size() == before + 1  # pyright: ignore[reportAttributeAccessIssue]
+    assert step._cached._cache_size() == before + 1  # pyright: ignore[reportFunctionMemberAccess]
     assert int(state.num_updates) == 15
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from empowerment.files import write_whole
 from empowerment.report import Landscape, check_writable, read_states, to_csv, write_landscape
-from empowerment.report.tables import write_text
 
 
 def landscape(*, bounds: bool = True, **changes: Any) -> Landscape:
@@ -99,18 +99,18 @@ def test_file_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ):
     path = tmp_path / "table.csv"
-    write_text(path, "old")
+    write_whole(path, b"old")
 
     def fail(*_: Any) -> None:
         raise OSError("No space left on device")
 
     monkeypatch.setattr(*((os, "fsync") if failing == "fsync" else (Path, "replace")), fail)
     with pytest.raises(OSError, match="No space left"):
-        write_text(path, "new")
+        write_whole(path, b"new")
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    write_text(path, "new")
+    write_whole(path, b"new")
     assert path.read_text() == "new"
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import AbstractDistribution
 from empowerment.types import Key, Observation, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld, Box, future
+from empowerment.worlds import AbstractWorld, Box, foresee, future
 
 Features = Float[Array, " features"]
 """A state as networks see it."""
@@ -69,6 +69,16 @@ def fit_inputs(world: AbstractWorld, *, steps: int, key: Key) -> Inputs:
     Returns:
         The scales.
     """
+    offsets = _offsets(world, steps, jax.random.split(key, _NUM_PROBES))
+    still = jnp.zeros((steps, world.actions.size))
+    scale = foresee(world, world.states.centre, still).scale
+    spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
+    return Inputs(world.states, jnp.linalg.inv(jnp.linalg.cholesky(spread)))
+
+
+@eqx.filter_jit
+def _offsets(world: AbstractWorld, steps: int, keys: Array) -> Float[Array, "probes observation"]:
+    """Try random plans at random states: how far from the zero plan's future do they end?"""
 
     def probe(key: Key) -> Observation:
         state_key, plan_key = jax.random.split(key)
@@ -76,10 +86,7 @@ def fit_inputs(world: AbstractWorld, *, steps: int, key: Key) -> Inputs:
         plan = jax.random.normal(plan_key, (steps, world.actions.size))
         return future(world, state, plan) - future(world, state, jnp.zeros_like(plan))
 
-    offsets = jax.vmap(probe)(jax.random.split(key, _NUM_PROBES))
-    scale = world.emission(world.states.centre).scale
-    spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
-    return Inputs(world.states, jnp.linalg.inv(jnp.linalg.cholesky(spread)))
+    return jax.vmap(probe)(keys)
 
 
 class Estimate(eqx.Module):

@@ -6,18 +6,17 @@ carries the capacity. Here $m$ is a mixture of the futures of plans: of those th
 draws at first, and then, round by round, of those plans at which the divergence is largest.
 """
 
-import functools
 import math
 from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.channel.base import AbstractChannel
 from empowerment.channel.bound import empowerment
+from empowerment.distributions import gauss_hermite
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import Bounded, foresee, switching_plans
 
@@ -185,7 +184,4 @@ def _noise(size: int, *, key: Key) -> tuple[Float[Array, "nodes axes"], Float[Ar
         nodes = jax.random.normal(key, (_NUM_NOISE // 2, size))
         nodes = jnp.concatenate([nodes, -nodes])
         return nodes, jnp.full(_NUM_NOISE, 1 / _NUM_NOISE)
-    ticks, weights = np.polynomial.hermite_e.hermegauss(_HERMITE_ORDER[size])
-    nodes = np.stack(np.meshgrid(*[ticks] * size, indexing="ij"), axis=-1).reshape(-1, size)
-    shares = functools.reduce(np.multiply.outer, [weights / weights.sum()] * size).ravel()
-    return jnp.asarray(nodes, float), jnp.asarray(shares, float)
+    return gauss_hermite(_HERMITE_ORDER[size], size)

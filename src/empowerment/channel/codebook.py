@@ -1,6 +1,5 @@
 """A source with finitely many plans, read by Bayes' rule."""
 
-import functools
 import math
 
 import equinox as eqx
@@ -11,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.channel.base import AbstractChannel, Estimate, Inputs
+from empowerment.distributions import gauss_hermite
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, foresee
 
@@ -106,16 +106,13 @@ class Codebook(AbstractChannel):
     def _quadrature(self, world: AbstractWorld, state: State, order: int) -> Scalar:
         """Average over the noise by a product of Gauss-Hermite sums."""
         size = self.inputs.whitener.shape[0]
-        nodes, weights = np.polynomial.hermite_e.hermegauss(order)
-        grid = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
-        share = functools.reduce(np.multiply.outer, [weights / weights.sum()] * size).ravel()
+        nodes, shares = gauss_hermite(order, size)
 
         def of_node(node: Float[Array, " observation"]) -> Scalar:
             noise = jnp.broadcast_to(node, (len(self.intents), size))
             return self._information(world, state, noise)
 
-        values = jax.lax.map(of_node, jnp.asarray(grid, float), batch_size=16)
-        return jnp.asarray(share, float) @ values
+        return shares @ jax.lax.map(of_node, nodes, batch_size=16)
 
     def _information(
         self, world: AbstractWorld, state: State, noise: Float[Array, "codes observation"]

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +13,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from empowerment.channel.base import AbstractChannel
+from empowerment.files import write_whole
 
 _ChannelT = TypeVar("_ChannelT", bound=AbstractChannel)
 
@@ -34,8 +33,8 @@ def save_channel(channel: AbstractChannel, path: Path, *, about: dict[str, Any])
     """
     data = save_tensors({name: np.asarray(leaf) for name, leaf in _leaves(channel).items()})
     manifest = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
-    _write(path, data)
-    _write(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
+    write_whole(path, data)
+    write_whole(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -112,18 +111,3 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise ValueError(f"Expected {file} to be the manifest of a channel; it is not.")
     return manifest
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

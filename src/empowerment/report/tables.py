@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+
+from empowerment.files import write_whole
 
 MAX_ROWS = 10_000_000
 """Rows that are read at most, so that a wrong file does not fill the memory."""
@@ -47,8 +48,9 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
     """
     if path.suffix == ".json":
         raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
-    write_text(path, to_csv(landscape))
-    write_text(path.with_suffix(".json"), json.dumps(landscape.about, indent=2) + "\n")
+    write_whole(path, to_csv(landscape).encode())
+    about = json.dumps(landscape.about, indent=2) + "\n"
+    write_whole(path.with_suffix(".json"), about.encode())
 
 
 def to_csv(landscape: Landscape) -> str:
@@ -118,21 +120,6 @@ def _number(row: list[str], place: int, path: Path, line: int) -> float:
             f"Expected every value in {path} to be a finite number; got {text!r} in line {line}."
         )
     return value
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def check_writable(path: Path) -> None:

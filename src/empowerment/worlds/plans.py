@@ -1,5 +1,6 @@
 """What follows from a plan: sampled, on average, or as a density."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -7,6 +8,9 @@ from jaxtyping import Array, Float
 from empowerment.distributions import Gaussian, Uniform
 from empowerment.types import Action, Key, Observation, Plan, State
 from empowerment.worlds.base import AbstractWorld, Box
+
+_NUM_NOISE_SAMPLES = 64
+"""Random states and actions at which the noise of a world is looked at."""
 
 _LIMIT_SHARE = 0.8
 """The share of the values in switching plans that are limits of the action."""
@@ -65,23 +69,31 @@ def foresee(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
 
 def is_foreseeable(world: AbstractWorld, *, steps: int, key: Key) -> bool:
     """Tell whether `foresee` is right for plans of so many steps, at sampled states."""
+    scales, spread = _noise(world, jax.random.split(key, _NUM_NOISE_SAMPLES))
+    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
+    independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
+    return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
+
+
+@eqx.filter_jit
+def _noise(
+    world: AbstractWorld, keys: Array
+) -> tuple[Float[Array, "samples state"], Float[Array, "samples observation observation"]]:
+    """Give the scale of the transition at random states, and how it shows in what is seen."""
     low, high = world.actions.low, world.actions.high
     limited = jnp.isfinite(low) & jnp.isfinite(high)
     actions = Uniform(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0))
 
-    def scale_and_gain(key: Key) -> tuple[State, Float[Array, "observation state"]]:
+    def of_sample(key: Key) -> tuple[State, Float[Array, "observation observation"]]:
         state_key, action_key = jax.random.split(key)
         successor = world.transition(
             world.states.uniform().sample(key=state_key), actions.sample(key=action_key)
         )
         gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
-        return successor.scale, gain
+        shown = gain * successor.scale[None, :]
+        return successor.scale, shown @ shown.T
 
-    scales, gains = jax.vmap(scale_and_gain)(jax.random.split(key, 64))
-    spread = jnp.einsum("kij,kj,klj->kil", gains, scales**2, gains)
-    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
-    independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
-    return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
+    return jax.vmap(of_sample)(keys)
 
 
 def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:
