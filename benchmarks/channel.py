@@ -48,8 +48,8 @@ def jax_updates() -> tuple[Callable[[], None], int]:
 
 def torch_updates(num_codes: int) -> Callable[[], None]:
     """Give the same in PyTorch, as one would write it: modules, autograd, Adam."""
-    import torch
-    from torch import nn
+    import torch  # pyright: ignore[reportMissingImports]
+    from torch import nn  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
