@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit check docs bench reproduce lock clean
+.PHONY: help setup demo test lint format type unit slow check docs bench reproduce lock clean
 
 help:  ## Say what each target does
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## Make .venv with everything in it, and .venv/bin/empower
 
@@ -37,10 +37,13 @@ format: setup  ## Mend what lint can mend
 type: setup  ## Static types of src, tests and benchmarks
 	$(BIN)/basedpyright
 
-unit: setup  ## pytest, on two workers
-	$(BIN)/pytest -n 2
+unit: setup  ## pytest on two workers, without the slow tests
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-check: test docs  ## What a commit must pass
+slow: setup  ## The slow tests alone
+	$(BIN)/pytest -n 2 --dist loadfile -m slow
+
+check: test slow docs  ## What a commit must pass
 
 docs: setup  ## Build the documentation, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

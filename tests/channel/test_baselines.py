@@ -19,6 +19,8 @@ from empowerment.channel.families import make_channel
 from empowerment.networks import network
 from empowerment.worlds import WORLDS, Bounded, Grid, Pendulum
 
+pytestmark = pytest.mark.slow
+
 WORLD = Bounded(Pendulum())
 
 

@@ -6,6 +6,8 @@ from empowerment.capacity import exact_landscape
 from empowerment.channel import certify, make_channel, train
 from empowerment.worlds import Ball, Bounded, Pendulum
 
+pytestmark = pytest.mark.slow
+
 STATES = jnp.array([[0.0, 0.0], [3.0, 1.0], [0.9, 6.5]])
 
 

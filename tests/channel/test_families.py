@@ -28,6 +28,8 @@ from empowerment.worlds import (
     double_integrator,
 )
 
+pytestmark = pytest.mark.slow
+
 WORLD = Bounded(Pendulum())
 STATE = jnp.array([0.7, -1.0])
 STEPS = (1, 3)

@@ -23,7 +23,7 @@ from empowerment.worlds import Bounded, foresee, switching_plans
 _NUM_CANDIDATES = 768
 """Plans among which those to add to the mixture are sought."""
 
-_NUM_JUDGED = 4096
+_NUM_JUDGED = 8192
 """Plans among which the largest divergence is sought in the end."""
 
 _NUM_ROUNDS = 5
@@ -78,7 +78,7 @@ def certify(
     r"""Bound the empowerment of a state from below and from above.
 
     For worlds whose density of the perceived successor is known (`is_foreseeable`), with
-    noise that is the same for every plan. The maximum over plans is over four thousand
+    noise that is the same for every plan. The maximum over plans is over eight thousand
     plans that switch between the limits of the actions, followed by ascent from the best; it is
     not proven to be global, and an upper bound can only be too low by what the search
     misses. The more plans, the surer.
