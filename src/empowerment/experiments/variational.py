@@ -26,7 +26,8 @@ from empowerment.types import Key, Scalar, State
 from empowerment.worlds import Bounded, is_foreseeable
 
 BUDGETS = {"smoke": 200, "full": 8000}
-"""Updates of the channel; training ends sooner where the bound has settled."""
+"""Updates of the channel, half as many of a large codebook; training ends sooner where the
+bound has settled."""
 
 DISCRETE_BUDGETS = {"smoke": 200, "full": 1500}
 """Updates of the tables of a discrete world."""
@@ -85,7 +86,7 @@ def trained_channel(
     trained = train(
         channel,
         world,
-        num_updates=BUDGETS[budget],
+        num_updates=BUDGETS[budget] // (2 if is_codebook and not few else 1),
         batch_size=32 if few else 16 if is_codebook else 256,
         learning_rate=3e-3 if is_codebook else 2e-3,
         progress=lambda done, total, bound: progress(f"training, {bound:.3f} nats", done, total),
