@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "empowerment"
 FILES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 320
 
-LAYERS = (  # DESIGN: each imports only what comes before it, and none of its own line
+LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("types", "files"),
     ("distributions",),
     ("networks",),

@@ -259,7 +259,7 @@ def test_divergence_between_the_inputs_is_that_of_an_input_there():
 
 @pytest.mark.parametrize(
     ("width", "nats"),
-    # An amplitude-limited Gaussian channel: RECIPES 2, centre and wall of the ball.
+    # An amplitude-limited Gaussian channel: centre and wall of the ball.
     [(100, 3.225), (50, 2.570), (40, 2.365), (20, 1.758), (10, 1.219), (5, 0.775)],
 )
 def test_interval_seen_through_noise(width: int, nats: float):

@@ -17,7 +17,7 @@ STATES = [UPRIGHT, HANGING, FALLING, LEVEL, (-1.0, 3.0), (-0.07, -6.93), *AT_THE
 
 IN_THE_BOX = [(5.0, 5.0), (2.0, 8.0), (0.0, 5.0), (5.0, 10.0), (10.0, 0.0)]
 
-TABLE = {  # RECIPES 1: upright, hanging, falling, level
+TABLE = {  # Measured with other code: upright, hanging, falling, level
     1: (1.354, 1.354, 1.354, 1.354),
     2: (1.940, 1.908, 1.934, 1.924),
     5: (3.232, 3.030, 3.206, 3.107),
@@ -129,7 +129,7 @@ def test_landscapes_of_several_batches_keep_their_order(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("resolution", "centre", "wall"),
-    # RECIPES 2, for each axis.
+    # Measured with other code, for each axis.
     [(0.02, 3.225, 2.570), (0.05, 2.365, 1.758), (0.1, 1.758, 1.219), (0.2, 1.219, 0.775)],
 )
 def test_ball_has_the_measured_figures_along_each_axis(

@@ -213,7 +213,7 @@ def estimate(world: AbstractWorld, state: jax.Array, steps: int) -> jax.Array:
 
 @pytest.mark.parametrize(
     ("steps", "upright", "difference"),
-    # RECIPES 1: the linearised channel, and upright minus hanging.
+    # Measured with other code: the linearised channel, and upright minus hanging.
     [(1, 1.284, 0.0), (2, 1.963, 0.037), (5, 3.006, 0.258), (10, 4.757, 0.537), (20, 7.495, 1.831)],
 )
 def test_pendulum_has_the_measured_figures(steps: int, upright: float, difference: float):

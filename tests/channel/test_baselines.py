@@ -99,7 +99,7 @@ def test_learning_without_a_model_stays_below_the_capacity():
     estimate = empowerment(
         trained.channel, WORLD, jnp.zeros(2), num_samples=4096, key=jax.random.key(4)
     )
-    # One step at a resolution of 0.05: 1.354 nats everywhere (RECIPES 1).
+    # One step at a resolution of 0.05: 1.354 nats everywhere.
     assert float(estimate.value - 3 * estimate.standard_error) <= 1.354
     assert float(estimate.value) > 0.8
 

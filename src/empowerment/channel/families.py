@@ -171,7 +171,7 @@ def intent(
     depth: int = 2,
     key: Key,
 ) -> Channel:
-    """Make a source of intents, and a bent Gaussian that reads the intent (RECIPES 1)."""
+    """Make a source of intents, and a bent Gaussian that reads the intent."""
     source_key, planning_key, layers_key = jax.random.split(key, 3)
     size = min(observation_size, steps * action_size)
     source = network(

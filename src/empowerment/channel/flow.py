@@ -12,7 +12,7 @@ from empowerment.networks import network
 from empowerment.types import Key, Scalar
 
 _NUM_LAYERS = 4
-"""Coupling layers of a flow (RECIPES 1)."""
+"""Coupling layers of a flow."""
 
 _NUM_BINS = 8
 _REACH = 4.0
