@@ -74,7 +74,7 @@ def test_imports_go_one_way(path: Path):
     part = part_of(path)
     if part == "__init__":
         return
-    assert part in LEVEL, f"give {part} a place in LAYERS and in DESIGN.md"
+    assert part in LEVEL, f"give {part} a place in LAYERS and in docs/design.md"
     assert complaints(part, imported_parts(ast.parse(path.read_text()), path)) == []
 
 
