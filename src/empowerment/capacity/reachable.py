@@ -17,8 +17,8 @@ thousands of plans, and every direction may take over the plan of any other.
 
 A set that is not star-shaped (at a limit of the velocity, say, where half of it is pressed
 flat) shows itself: rays end beside themselves. Then thousands of futures, spread over all
-plans, stand for the set: thinned from within, all of them from without. After a single
-action the set is a curve, which is sampled as such.
+plans, stand for the set: thinned from within, all of them from without, which is a dense
+sample and no proven enclosure. After a single action the set is a curve, sampled as such.
 """
 
 from dataclasses import dataclass
