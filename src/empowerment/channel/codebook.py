@@ -134,10 +134,19 @@ def pairwise_log_prob(
     means: Float[Array, "codes axes"],
     scales: Float[Array, "codes axes"],
 ) -> Float[Array, "values codes"]:
-    """Evaluate the log-density of each value under each Gaussian."""
-    offsets = (values[:, None, :] - means[None]) / scales[None]
+    """Evaluate the log-density of each value under each Gaussian.
+
+    The square is written out, so that one matrix product gives all pairs; values and means
+    are taken relative to the middle first, so that little is lost to rounding.
+    """
+    middle = jax.lax.stop_gradient(means.mean(axis=0, keepdims=True))
+    values, means, precision = values - middle, means - middle, 1 / scales**2
+    products = jnp.concatenate([values**2, values], axis=1) @ jnp.concatenate(
+        [-0.5 * precision, means * precision], axis=1
+    ).T
     constant = 0.5 * math.log(2 * math.pi) * means.shape[1]
-    return -0.5 * jnp.sum(offsets**2, axis=2) - jnp.log(scales).sum(axis=1)[None] - constant
+    of_means = jnp.sum(0.5 * means**2 * precision + jnp.log(scales), axis=1)
+    return products - of_means[None] - constant
 
 
 def _lattice(num_codes: int, size: int) -> Float[Array, "codes intent"]:
