@@ -12,7 +12,7 @@ import scipy.stats
 
 from empowerment.capacity import exact_landscape
 from empowerment.channel import Channel, Codebook, Inputs, empowerment, information_bound, train
-from empowerment.channel.families import FAMILIES, make_channel
+from empowerment.channel.families import FAMILIES, Sizes, make_channel
 from empowerment.channel.planning import FlowPlanning
 from empowerment.channel.source import FlowSource, IntentSource
 from empowerment.distributions import AbstractDistribution, Gaussian
@@ -40,11 +40,7 @@ def channel_of(family: str, steps: int) -> Channel:
     """A small channel with parameters far from where training starts."""
     made = FAMILIES[family](
         Inputs(WORLD.states, jnp.array([[3.0, 0.0], [-1.0, 4.0]])),
-        steps=steps,
-        action_size=1,
-        observation_size=2,
-        width=16,
-        depth=1,
+        Sizes(steps=steps, action=1, observation=2, width=16, depth=1),
         key=jax.random.key(0),
     )
     assert isinstance(made, Channel)

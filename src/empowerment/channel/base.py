@@ -69,24 +69,26 @@ def fit_inputs(world: AbstractWorld, *, steps: int, key: Key) -> Inputs:
     Returns:
         The scales.
     """
-    offsets = _offsets(world, steps, jax.random.split(key, _NUM_PROBES))
-    still = jnp.zeros((steps, world.actions.size))
-    scale = foresee(world, world.states.centre, still).scale
-    spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
-    return Inputs(world.states, jnp.linalg.inv(jnp.linalg.cholesky(spread)))
+    return Inputs(world.states, _whitener(world, steps, key))
 
 
 @eqx.filter_jit
-def _offsets(world: AbstractWorld, steps: int, keys: Array) -> Float[Array, "probes observation"]:
+def _whitener(
+    world: AbstractWorld, steps: int, key: Key
+) -> Float[Array, "observation observation"]:
     """Try random plans at random states: how far from the zero plan's future do they end?"""
+    still = jnp.zeros((steps, world.actions.size))
 
     def probe(key: Key) -> Observation:
         state_key, plan_key = jax.random.split(key)
         state = world.states.uniform().sample(key=state_key)
-        plan = jax.random.normal(plan_key, (steps, world.actions.size))
-        return future(world, state, plan) - future(world, state, jnp.zeros_like(plan))
+        plan = jax.random.normal(plan_key, still.shape)
+        return future(world, state, plan) - future(world, state, still)
 
-    return jax.vmap(probe)(keys)
+    offsets = jax.vmap(probe)(jax.random.split(key, _NUM_PROBES))
+    scale = foresee(world, world.states.centre, still).scale
+    spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
+    return jnp.linalg.inv(jnp.linalg.cholesky(spread))
 
 
 class Estimate(eqx.Module):
@@ -118,6 +120,12 @@ class AbstractChannel(eqx.Module):
     @abstractmethod
     def draw(self, state: State, *, key: Key) -> Plan:
         r"""Draw a plan from the source, $u_{1:n} \sim \omega(\cdot|z)$."""
+
+    @abstractmethod
+    def draw_many(
+        self, state: State, count: int, *, key: Key
+    ) -> tuple[Float[Array, "plans steps action"], Float[Array, " plans"]]:
+        """Give plans with logarithms of weights that together stand for the source."""
 
     @abstractmethod
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:

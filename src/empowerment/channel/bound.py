@@ -1,7 +1,11 @@
 """The variational lower bound on empowerment."""
 
+import math
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from empowerment.channel.base import (
     AbstractChannel,
@@ -33,6 +37,14 @@ class Channel(AbstractChannel):
         """Draw a plan from the source."""
         features = self.inputs.features(state)
         return self.source.plan(features, self.source(features).sample(key=key))
+
+    def draw_many(
+        self, state: State, count: int, *, key: Key
+    ) -> tuple[Float[Array, "plans steps action"], Float[Array, " plans"]]:
+        """Draw so many plans, of equal weight."""
+        keys = jax.random.split(key, count)
+        plans = jax.vmap(lambda key: self.draw(state, key=key))(keys)
+        return plans, jnp.full(count, -math.log(count))
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
         r"""Estimate the bound from one plan and its future, as in `information_bound`."""

@@ -82,6 +82,12 @@ class Codebook(AbstractChannel):
         plans, log_weights = self.codes(state)
         return plans[jax.random.categorical(key, log_weights)]
 
+    def draw_many(
+        self, state: State, count: int, *, key: Key
+    ) -> tuple[Float[Array, "codes steps action"], Float[Array, " codes"]]:
+        """Give all plans, with their weights: no need to draw."""
+        return self.codes(state)
+
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
         """Estimate the bound from one future of each code, the noise spread over the codes."""
         shape = len(self.intents), self.inputs.whitener.shape[0]
@@ -141,9 +147,10 @@ def pairwise_log_prob(
     """
     middle = jax.lax.stop_gradient(means.mean(axis=0, keepdims=True))
     values, means, precision = values - middle, means - middle, 1 / scales**2
-    products = jnp.concatenate([values**2, values], axis=1) @ jnp.concatenate(
-        [-0.5 * precision, means * precision], axis=1
-    ).T
+    products = (
+        jnp.concatenate([values**2, values], axis=1)
+        @ jnp.concatenate([-0.5 * precision, means * precision], axis=1).T
+    )
     constant = 0.5 * math.log(2 * math.pi) * means.shape[1]
     of_means = jnp.sum(0.5 * means**2 * precision + jnp.log(scales), axis=1)
     return products - of_means[None] - constant

@@ -1,21 +1,23 @@
 """Families of source and planning, chosen by name."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.bound import Channel
 from empowerment.channel.codebook import Codebook
-from empowerment.channel.flow import couplings
+from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import full_size, network
-from empowerment.types import Action, Key, State
+from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
 _CODES_PER_SUCCESSOR = 3.5
@@ -27,164 +29,130 @@ _NUM_TRIALS = 256
 """Random plans that a world must bear before anything is trained."""
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What the networks of a channel are made for.
+
+    Attributes:
+        steps: The number of actions in a plan.
+        action: The number of axes of an action.
+        observation: The number of perceived axes.
+        width: The size of a hidden layer.
+        depth: The number of hidden layers.
+    """
+
+    steps: int
+    action: int
+    observation: int
+    width: int = 128
+    depth: int = 2
+
+    @property
+    def plan(self) -> int:
+        """The number of axes of a plan."""
+        return self.steps * self.action
+
+    def network(self, in_size: int, out_size: int, *, key: Key) -> eqx.nn.MLP:
+        """Make a network of this width and depth."""
+        return network(in_size, out_size, width=self.width, depth=self.depth, key=key)
+
+    def couplings(self, size: int, condition_size: int, *, key: Key) -> Coupling:
+        """Make coupling layers whose networks have this width and depth."""
+        return couplings(size, condition_size, width=self.width, depth=self.depth, key=key)
+
+
 class Family(Protocol):
     """Makes an untrained channel."""
 
-    def __call__(
-        self,
-        inputs: Inputs,
-        *,
-        steps: int,
-        action_size: int,
-        observation_size: int,
-        width: int = 128,
-        depth: int = 2,
-        key: Key,
-    ) -> AbstractChannel:
-        """Make source and planning for plans of so many steps."""
+    def __call__(self, inputs: Inputs, sizes: Sizes, *, key: Key) -> AbstractChannel:
+        """Make source and planning."""
         ...
 
 
-def paper(
-    inputs: Inputs,
-    *,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int = 128,
-    depth: int = 2,
-    key: Key,
-) -> Channel:
+def paper(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     """Make the paper's: independent Gaussians; planning sees the previous action only.
 
     Karl et al. (2018), Sec. 2.5 and App. A.3.1.
     """
-    return _stepwise(inputs, 1, steps, action_size, observation_size, width, depth, key)
+    return _stepwise(inputs, sizes, 1, key)
 
 
-def autoregressive(
-    inputs: Inputs,
-    *,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int = 128,
-    depth: int = 2,
-    key: Key,
-) -> Channel:
+def autoregressive(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     """Make independent Gaussians; planning sees all previous actions."""
-    return _stepwise(inputs, steps, steps, action_size, observation_size, width, depth, key)
+    return _stepwise(inputs, sizes, sizes.steps, key)
 
 
-def _stepwise(
-    inputs: Inputs,
-    num_seen: int,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int,
-    depth: int,
-    key: Key,
-) -> Channel:
+def _stepwise(inputs: Inputs, sizes: Sizes, num_seen: int, key: Key) -> Channel:
     """Make a factorised planning whose steps see some actions before them."""
     source_key, planning_key = jax.random.split(key)
-    size = steps * action_size
-    source = network(inputs.size, 2 * size, width=width, depth=depth, key=source_key)
-    in_size = inputs.size + observation_size + size
-
-    def of_step(key: Key) -> eqx.nn.MLP:
-        return network(in_size, 2 * action_size, width=width, depth=depth, key=key)
-
-    networks = eqx.filter_vmap(of_step)(jax.random.split(planning_key, steps))
-    planning = StepwisePlanning(networks, num_seen, steps)
+    in_size = inputs.size + sizes.observation + sizes.plan
+    networks = eqx.filter_vmap(lambda key: sizes.network(in_size, 2 * sizes.action, key=key))(
+        jax.random.split(planning_key, sizes.steps)
+    )
+    source = sizes.network(inputs.size, 2 * sizes.plan, key=source_key)
     return Channel(
-        source=DiagonalSource(source, steps), planning=planning, inputs=inputs, steps=steps
+        source=DiagonalSource(source, sizes.steps),
+        planning=StepwisePlanning(networks, num_seen, sizes.steps),
+        inputs=inputs,
+        steps=sizes.steps,
     )
 
 
-def gaussian(
-    inputs: Inputs,
-    *,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int = 128,
-    depth: int = 2,
-    key: Key,
-) -> Channel:
+def gaussian(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     """Make Gaussians with full covariance on both sides."""
     source_key, planning_key = jax.random.split(key)
-    size = steps * action_size
-    in_size, out_size = inputs.size + observation_size, full_size(size)
-    source = network(inputs.size, out_size, width=width, depth=depth, key=source_key)
-    planning = network(in_size, out_size, width=width, depth=depth, key=planning_key)
+    in_size, out_size = inputs.size + sizes.observation, full_size(sizes.plan)
+    source = sizes.network(inputs.size, out_size, key=source_key)
+    planning = sizes.network(in_size, out_size, key=planning_key)
     return Channel(
-        source=FlowSource(source, None, size, steps),
-        planning=FlowPlanning(planning, None, size),
+        source=FlowSource(source, None, sizes.plan, sizes.steps),
+        planning=FlowPlanning(planning, None, sizes.plan),
         inputs=inputs,
-        steps=steps,
+        steps=sizes.steps,
     )
 
 
-def flow(
-    inputs: Inputs,
-    *,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int = 128,
-    depth: int = 2,
-    key: Key,
-) -> Channel:
+def flow(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     """Make Gaussians with full covariance, bent by coupling layers, on both sides."""
     gaussian_key, source_key, planning_key = jax.random.split(key, 3)
-    plain = gaussian(
-        inputs,
-        steps=steps,
-        action_size=action_size,
-        observation_size=observation_size,
-        width=width,
-        depth=depth,
-        key=gaussian_key,
-    )
-    size = steps * action_size
-    in_size = inputs.size + observation_size
     layers = (
-        couplings(size, inputs.size, width=width, depth=depth, key=source_key),
-        couplings(size, in_size, width=width, depth=depth, key=planning_key),
+        sizes.couplings(sizes.plan, inputs.size, key=source_key),
+        sizes.couplings(sizes.plan, inputs.size + sizes.observation, key=planning_key),
     )
     return eqx.tree_at(
         lambda made: (made.source.layers, made.planning.layers),
-        plain,
+        gaussian(inputs, sizes, key=gaussian_key),
         layers,
         is_leaf=lambda leaf: leaf is None,
     )
 
 
-def intent(
-    inputs: Inputs,
-    *,
-    steps: int,
-    action_size: int,
-    observation_size: int,
-    width: int = 128,
-    depth: int = 2,
-    key: Key,
-) -> Channel:
+def intent(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     """Make a source of intents, and a bent Gaussian that reads the intent."""
     source_key, planning_key, layers_key = jax.random.split(key, 3)
-    size = min(observation_size, steps * action_size)
-    source = network(
-        inputs.size + size, steps * action_size, width=width, depth=depth, key=source_key
-    )
-    in_size = inputs.size + observation_size
-    planning = network(in_size, full_size(size), width=width, depth=depth, key=planning_key)
-    layers = couplings(size, in_size, width=width, depth=depth, key=layers_key)
+    size = min(sizes.observation, sizes.plan)
+    in_size = inputs.size + sizes.observation
+    source = sizes.network(inputs.size + size, sizes.plan, key=source_key)
+    planning = sizes.network(in_size, full_size(size), key=planning_key)
+    layers = sizes.couplings(size, in_size, key=layers_key)
     return Channel(
-        source=IntentSource(source, size, steps),
+        source=IntentSource(source, size, sizes.steps),
         planning=FlowPlanning(planning, layers, size),
         inputs=inputs,
-        steps=steps,
+        steps=sizes.steps,
+    )
+
+
+def codebook(inputs: Inputs, sizes: Sizes, num_codes: int, *, key: Key) -> Codebook:
+    """Make finitely many plans, read by Bayes' rule."""
+    return Codebook(
+        inputs,
+        steps=sizes.steps,
+        action_size=sizes.action,
+        intent_size=min(sizes.observation, sizes.plan),
+        num_codes=num_codes,
+        width=sizes.width,
+        key=key,
     )
 
 
@@ -248,46 +216,41 @@ def make_channel(
             )
         family = "codebook" if known else "intent"
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
-    action_size, observation_size = world.actions.size, inputs.whitener.shape[0]
+    sizes = Sizes(steps, world.actions.size, inputs.whitener.shape[0], width, depth)
     if family == "codebook":
-        intent_size = min(observation_size, steps * action_size)
-        return Codebook(
-            inputs,
-            steps=steps,
-            action_size=action_size,
-            intent_size=intent_size,
-            num_codes=_count_codes(world, inputs, steps, intent_size),
-            width=width,
-            key=channel_key,
-        )
-    return FAMILIES[family](
-        inputs,
-        steps=steps,
-        action_size=action_size,
-        observation_size=observation_size,
-        width=width,
-        depth=depth,
-        key=channel_key,
-    )
+        made = partial(codebook, num_codes=_count_codes(world, inputs, sizes))
+        return _compiled(made, inputs, sizes, channel_key)
+    return _compiled(FAMILIES[family], inputs, sizes, channel_key)
 
 
-def _count_codes(world: Bounded, inputs: Inputs, steps: int, intent_size: int) -> int:
+@eqx.filter_jit
+def _compiled(family: Family, inputs: Inputs, sizes: Sizes, key: Key) -> AbstractChannel:
+    """Draw all parameters in one compiled call: one by one takes seconds."""
+    return family(inputs, sizes, key=key)
+
+
+def _count_codes(world: Bounded, inputs: Inputs, sizes: Sizes) -> int:
     """Choose how many codes are enough, by how many successors can be told apart.
 
     If successors and noise were Gaussian, the information would be half the logarithm of
     the ratio of their determinants. Random actions cancel; a plan that spends all of its
     actions on one axis of intents goes further, by the square root of their number.
     """
-    still = jnp.zeros((steps, world.actions.size))
-    noise = foresee(world, world.states.centre, still).scale
-    spread = -jnp.linalg.slogdet(inputs.whitener)[1]
-    together = 0.5 * intent_size * math.log(steps * world.actions.size / intent_size)
-    information = float(spread - jnp.sum(jnp.log(noise))) + together
+    intent_size = min(sizes.observation, sizes.plan)
+    together = 0.5 * intent_size * math.log(sizes.plan / intent_size)
+    information = float(_information_if_gaussian(world, inputs, sizes.steps)) + together
     wanted = _CODES_PER_SUCCESSOR * math.exp(min(information, math.log(_MOST_CODES)))
     wanted = min(max(wanted, _FEWEST_CODES), _MOST_CODES)
     if intent_size > 2:
         return round(wanted)
     return math.ceil(wanted ** (1 / intent_size)) ** intent_size
+
+
+@eqx.filter_jit
+def _information_if_gaussian(world: Bounded, inputs: Inputs, steps: int) -> Scalar:
+    still = jnp.zeros((steps, world.actions.size))
+    noise = foresee(world, world.states.centre, still).scale
+    return -jnp.linalg.slogdet(inputs.whitener)[1] - jnp.sum(jnp.log(noise))
 
 
 def _try_out(world: Bounded, steps: int, key: Key) -> None:
@@ -303,10 +266,16 @@ def _try_out(world: Bounded, steps: int, key: Key) -> None:
         plan = jax.random.normal(key, (steps, world.actions.size))
         return jax.lax.scan(step, state, plan)[1].all()
 
-    state_key, plan_key = jax.random.split(key)
-    sample = world.states.uniform().sample
-    states = jax.vmap(lambda key: sample(key=key))(jax.random.split(state_key, _NUM_TRIALS))
-    sound = jax.jit(jax.vmap(is_sound))(states, jax.random.split(plan_key, _NUM_TRIALS))
+    @jax.jit
+    def trials(key: Key) -> tuple[Float[Array, "trials state"], Bool[Array, " trials"]]:
+        state_key, plan_key = jax.random.split(key)
+        region = world.states.uniform()
+        states = jax.vmap(lambda key: region.sample(key=key))(
+            jax.random.split(state_key, _NUM_TRIALS)
+        )
+        return states, jax.vmap(is_sound)(states, jax.random.split(plan_key, _NUM_TRIALS))
+
+    states, sound = trials(key)
     if not bool(sound.all()):
         state = states[jnp.argmin(sound)]
         raise ValueError(

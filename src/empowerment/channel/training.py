@@ -19,7 +19,7 @@ _CLIP = 1.0
 """The largest norm of a gradient."""
 
 _SETTLED = 0.0005
-"""Nats that the bound must gain in the time of a look back, or it has settled."""
+"""Nats that the mean bound must gain from one look back to the next, or it has settled."""
 
 _LOOK_BACK = 0.2
 """Of the whole budget, the time of a look back."""
@@ -191,8 +191,9 @@ def train(
     last, stopped, done = calls, "the budget is spent", 0
     while done < last:
         if done >= 2 * look_back and done < steady:
-            gain = history[-1][1] - max(bound for _, bound in history[:-look_back])
-            if gain < _SETTLED:
+            bounds = [bound for _, bound in history]
+            before = bounds[-2 * look_back : -look_back]
+            if math.fsum(bounds[-look_back:]) - math.fsum(before) < look_back * _SETTLED:
                 steady, last = done, math.ceil(done / (1 - _ANNEAL))
                 stopped = "the bound has settled"
         places = done + (jnp.arange(updates_per_call, dtype=float) + 1) / updates_per_call

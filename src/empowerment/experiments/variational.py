@@ -120,7 +120,6 @@ def variational_landscape(
     """
     key = jax.random.key(seed)
     known = is_foreseeable(world, steps=channel.steps, key=key)
-    num_draws = 192 if isinstance(channel, Codebook) and len(channel.intents) > 128 else 128
 
     @eqx.filter_jit
     def of_batch(
@@ -131,7 +130,7 @@ def variational_landscape(
             value = empowerment(channel, world, state, key=value_key).value
             if not known:
                 return value, None
-            return value, certify(channel, world, state, num_draws=num_draws, key=interval_key)
+            return value, certify(channel, world, state, key=interval_key)
 
         return jax.lax.map(lambda inputs: of_state(*inputs), (states, keys))
 
