@@ -59,6 +59,11 @@ class Gaussian(AbstractDistribution):
         return -jnp.sum(0.5 * standardised**2 + normaliser)
 
 
+def divergence_from_standard(given: Gaussian) -> Scalar:
+    r"""Give $\mathrm{KL}(\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2) \,\|\, \mathcal{N}(0, I))$."""
+    return 0.5 * jnp.sum(given.mean**2 + given.scale**2 - 1) - jnp.sum(jnp.log(given.scale))
+
+
 class FullGaussian(AbstractDistribution):
     r"""A Gaussian whose axes depend on one another, $\mathcal{N}(\mu, L L^\top)$.
 

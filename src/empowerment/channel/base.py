@@ -36,19 +36,11 @@ class Inputs(eqx.Module):
     @property
     def size(self) -> int:
         """The number of features of a state."""
-        return self.states.size + len(self.states.angles)
+        return self.states.feature_size
 
     def features(self, state: State) -> Features:
         """Scale a state; an angle becomes its cosine and sine."""
-        half_width = 0.5 * (self.states.high - self.states.low)
-        scaled = 2 * jax.lax.stop_gradient(1 / half_width) * (state - self.states.centre)
-        parts = []
-        for axis, name in enumerate(self.states.names):
-            if name in self.states.angles:
-                parts += [jnp.cos(state[axis]), jnp.sin(state[axis])]
-            else:
-                parts.append(scaled[axis])
-        return jnp.stack(parts)
+        return self.states.features(state)
 
     def relative(
         self, world: AbstractWorld, state: State, successor: Observation, steps: int

@@ -78,6 +78,23 @@ class Box(eqx.Module):
         nearest = jnp.clip(jnp.zeros_like(middle), self.low, self.high)
         return jnp.where(jnp.isfinite(middle), middle, nearest)
 
+    @property
+    def feature_size(self) -> int:
+        """The number of features of a place in the box."""
+        return self.size + len(self.angles)
+
+    def features(self, place: Float[Array, " size"]) -> Float[Array, " features"]:
+        """Scale a place to order one, as networks see it; an angle becomes cosine and sine."""
+        centre, half_width = jax.lax.stop_gradient((self.centre, 0.5 * (self.high - self.low)))
+        scaled = 2 * (place - centre) / half_width
+        parts = []
+        for axis, name in enumerate(self.names):
+            if name in self.angles:
+                parts += [jnp.cos(place[axis]), jnp.sin(place[axis])]
+            else:
+                parts.append(scaled[axis])
+        return jnp.stack(parts)
+
     def uniform(self) -> Uniform:
         """The uniform distribution over the box."""
         return Uniform(self.low, self.high)

@@ -1,0 +1,112 @@
+"""What a policy is judged by."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from empowerment.policy.base import Bound, Critic, Policy, rollout
+from empowerment.types import Key, Scalar, State
+from empowerment.worlds import AbstractWorld
+
+
+class Outcome(eqx.Module):
+    """What came of following a policy.
+
+    Attributes:
+        states: From the start on, one more than actions.
+        bounds: At each of these states, in nats.
+        divergences: Of the policy from its prior, at each state but the last.
+    """
+
+    states: Float[Array, "times state"]
+    bounds: Float[Array, " times"]
+    divergences: Float[Array, " steps"]
+
+
+def follow(
+    policy: Policy,
+    bound: Bound,
+    world: AbstractWorld,
+    state: State,
+    *,
+    horizon: int,
+    key: Key,
+) -> Outcome:
+    """Follow a policy and estimate the bound wherever it leads.
+
+    Args:
+        policy: Whose actions live before the squash.
+        bound: A channel, or a fit to one.
+        world: A world whose actions live before the squash.
+        state: Where to start.
+        horizon: The number of actions.
+        key: Consumed.
+
+    Returns:
+        States, bounds and divergences.
+    """
+    rollout_key, bound_key = jax.random.split(key)
+    path = rollout(policy, world, state, horizon=horizon, key=rollout_key)
+    keys = jax.random.split(bound_key, horizon + 1)
+    bounds = jax.vmap(lambda state, key: bound.information(world, state, key=key))(
+        path.states, keys
+    )
+    return Outcome(path.states, bounds, path.divergences)
+
+
+def cost(
+    outcome: Outcome, *, beta: Scalar, discount: float = 1.0, critic: Critic | None = None
+) -> Scalar:
+    r"""Give the cost of what came of a policy, to be minimised.
+
+    $$\mathcal{C}(\pi) = -\frac{1}{T} \sum_t \Bigl[ \hat{\mathcal{E}}(z_t)
+    - \tfrac{1}{\beta} \mathrm{KL}\bigl(\pi(u_t|z_t) \,\|\, \mathcal{N}(0, I)\bigr) \Bigr]$$
+
+    Karl et al. (2018), Eq. 9 (eq:empowering_cost) and Algorithm 1, divided by $\beta T$.
+
+    Deviation: Algorithm 1 prints the divergence with a plus and ascends; meant is to keep
+    it small. With a critic, what comes after the horizon counts too: the sum is discounted
+    by $\gamma$ and the rest, $\gamma^T$ of the whole, is the critic's.
+
+    Args:
+        outcome: Of following the policy from one state.
+        beta: The weight of empowerment against the prior.
+        discount: $\gamma$, per step, with a critic.
+        critic: Of what comes after the horizon.
+
+    Returns:
+        The cost, in nats per step.
+    """
+    gains = outcome.bounds[1:] - outcome.divergences / beta
+    if critic is None:
+        return -jnp.mean(gains)
+    horizon = gains.size
+    weights = (1 - discount) * discount ** jnp.arange(horizon, dtype=gains.dtype)
+    return -(weights @ gains) - discount**horizon * critic(outcome.states[-1])
+
+
+def returns(
+    outcome: Outcome, *, beta: Scalar, discount: float, trace: float, critic: Critic
+) -> Float[Array, " steps"]:
+    r"""Give what the critic should have said at each state but the last.
+
+    $G_t = (1 - \gamma) r_{t+1} + \gamma [(1 - \lambda) V(z_{t+1}) + \lambda G_{t+1}]$, the
+    $\lambda$-return, as a mean rather than a sum.
+
+    Args:
+        outcome: Of following the policy from one state.
+        beta: The weight of empowerment against the prior.
+        discount: $\gamma$.
+        trace: $\lambda$.
+        critic: A slow copy of the one that learns.
+    """
+    gains = outcome.bounds[1:] - outcome.divergences / beta
+    values = jax.vmap(critic)(outcome.states[1:])
+
+    def back(later: Scalar, inputs: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        gain, value = inputs
+        now = (1 - discount) * gain + discount * ((1 - trace) * value + trace * later)
+        return now, now
+
+    return jax.lax.scan(back, values[-1], (gains, values), reverse=True)[1]
