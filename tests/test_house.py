@@ -20,6 +20,7 @@ MAX_LINES = 320
 
 LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("types", "files"),
+    ("storage",),
     ("distributions",),
     ("networks",),
     ("worlds",),

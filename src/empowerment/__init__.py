@@ -26,15 +26,14 @@ from empowerment.channel import (
     certify,
     empowerment,
     information_bound,
-    load_channel,
     make_channel,
-    save_channel,
     train,
 )
 from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
 from empowerment.environments import GridEnv, WorldEnv
 from empowerment.experiments import compute_landscape, grid_states, make_world
 from empowerment.report import Landscape, draw_landscape, write_landscape
+from empowerment.storage import load_tree, save_tree
 from empowerment.worlds import (
     WORLDS,
     AbstractWorld,
@@ -88,12 +87,12 @@ __all__ = [
     "grid_states",
     "information_bound",
     "linearise",
-    "load_channel",
+    "load_tree",
     "make_channel",
     "make_world",
     "perceive",
     "reachable",
-    "save_channel",
+    "save_tree",
     "train",
     "unroll",
     "water_filling",

@@ -6,7 +6,6 @@ from empowerment.channel.bound import Channel, empowerment, information_bound
 from empowerment.channel.certificate import Interval, certify
 from empowerment.channel.codebook import Codebook
 from empowerment.channel.families import FAMILIES, make_channel
-from empowerment.channel.storage import load_channel, read_about, save_channel
 from empowerment.channel.training import DivergedError, Trained, train
 
 __all__ = [
@@ -23,10 +22,7 @@ __all__ = [
     "empowerment",
     "fit_inputs",
     "information_bound",
-    "load_channel",
     "make_channel",
-    "read_about",
-    "save_channel",
     "train",
     "train_discrete",
     "train_model_free",

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -61,6 +61,7 @@ class Sizes:
         return couplings(size, condition_size, width=self.width, depth=self.depth, key=key)
 
 
+@runtime_checkable
 class Family(Protocol):
     """Makes an untrained channel."""
 

@@ -78,6 +78,21 @@ class Trained:
     stopped: str
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """Where training stands: enough to go on from, to the same bits.
+
+    Attributes:
+        state: What is carried from update to update.
+        history: After each call: updates made, and the bound at fixed states and draws.
+        total: The number of updates after which training will stop, as far as is known.
+    """
+
+    state: TrainingState
+    history: list[tuple[int, float]]
+    total: int
+
+
 def init(channel: AbstractChannel, *, key: Key) -> TrainingState:
     """Begin training.
 
@@ -154,7 +169,8 @@ def train(
     visited: Float[Array, "visited state"] | None = None,
     ceiling: float = math.inf,
     updates_per_call: int = 100,
-    progress: Callable[[int, int, float], None] = lambda done, total, bound: None,
+    progress: Callable[[Snapshot], None] = lambda snapshot: None,
+    resume: Snapshot | None = None,
     key: Key,
 ) -> Trained:
     """Train a channel until its bound has settled or the budget is spent.
@@ -171,7 +187,8 @@ def train(
         visited: States to train at, half of each batch; the rest is from everywhere.
         ceiling: What the mean bound cannot exceed, where the capacity is known.
         updates_per_call: Updates between two looks at the bound.
-        progress: Called with updates made, budget, and the bound.
+        progress: Called after each call with where training stands.
+        resume: Where to go on from; the rest must be as it was before.
         key: Consumed.
 
     Returns:
@@ -183,29 +200,46 @@ def train(
     if num_updates < updates_per_call:
         updates_per_call = max(num_updates, 1)
     train_key, probe_key = jax.random.split(key)
-    state = init(channel, key=train_key)
     calls = max(num_updates // updates_per_call, 1)
-    look_back = max(round(_LOOK_BACK * calls), 1)
-    steady = round((1 - _ANNEAL) * calls)
-    history = [(0, float(_probe(channel, world, probe_key)))]
-    last, stopped, done = calls, "the budget is spent", 0
-    while done < last:
-        if done >= 2 * look_back and done < steady:
-            bounds = [bound for _, bound in history]
-            before = bounds[-2 * look_back : -look_back]
-            if math.fsum(bounds[-look_back:]) - math.fsum(before) < look_back * _SETTLED:
-                steady, last = done, math.ceil(done / (1 - _ANNEAL))
-                stopped = "the bound has settled"
+    if resume is None:
+        state, history = init(channel, key=train_key), [(0, _look(channel, world, probe_key))]
+    else:
+        state, history = resume.state, list(resume.history)
+    while True:
+        done = len(history) - 1
+        steady, last = _schedule([bound for _, bound in history], calls)
+        if done >= last:
+            break
         places = done + (jnp.arange(updates_per_call, dtype=float) + 1) / updates_per_call
         left = jnp.clip((last - places) / max(last - steady, 1), 0, 1)
         rates = learning_rate * 0.5 * (1 - jnp.cos(jnp.pi * left))
         state, info = step(state, world, visited, learning_rates=rates, batch_size=batch_size)
-        done += 1
-        bound = float(_probe(state.channel, world, probe_key))
-        _check(bound, float(info.bound), ceiling, done * updates_per_call, history[-1])
-        history.append((done * updates_per_call, bound))
-        progress(done * updates_per_call, last * updates_per_call, bound)
+        bound = _look(state.channel, world, probe_key)
+        made = (done + 1) * updates_per_call
+        _check(bound, float(info.bound), ceiling, made, history[-1])
+        history.append((made, bound))
+        progress(Snapshot(state, history, last * updates_per_call))
+    stopped = "the bound has settled" if last < calls else "the budget is spent"
     return Trained(state.channel, history, stopped)
+
+
+def _schedule(bounds: list[float], calls: int) -> tuple[int, int]:
+    """Say from which call on the learning rate falls, and which call is the last.
+
+    It falls when the bound has settled, or when only the time to fall is left.
+    """
+    look_back = max(round(_LOOK_BACK * calls), 1)
+    steady = round((1 - _ANNEAL) * calls)
+    for done in range(2 * look_back, min(len(bounds), steady)):
+        now = bounds[done + 1 - look_back : done + 1]
+        before = bounds[done + 1 - 2 * look_back : done + 1 - look_back]
+        if math.fsum(now) - math.fsum(before) < look_back * _SETTLED:
+            return done, math.ceil(done / (1 - _ANNEAL))
+    return steady, calls
+
+
+def _look(channel: AbstractChannel, world: AbstractWorld, key: Key) -> float:
+    return float(_probe(channel, world, key))
 
 
 def sample_states(

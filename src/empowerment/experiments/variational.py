@@ -16,12 +16,10 @@ from empowerment.channel import (
     Interval,
     certify,
     empowerment,
-    load_channel,
     make_channel,
-    read_about,
-    save_channel,
     train,
 )
+from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import Bounded, is_foreseeable
 
@@ -80,7 +78,7 @@ def trained_channel(
                 f"Expected the channel in {path} to have been trained for {name} "
                 f"{(about or {})[name]}; got {saved.get(name)}. Name another file to train anew."
             )
-        return load_channel(channel, path)
+        return load_tree(channel, path)
     is_codebook = isinstance(channel, Codebook)
     few = is_codebook and len(channel.intents) < _MANY_CODES
     trained = train(
@@ -89,11 +87,13 @@ def trained_channel(
         num_updates=BUDGETS[budget] // (2 if is_codebook and not few else 1),
         batch_size=32 if few else 16 if is_codebook else 256,
         learning_rate=3e-3 if is_codebook else 2e-3,
-        progress=lambda done, total, bound: progress(f"training, {bound:.3f} nats", done, total),
+        progress=lambda at: progress(
+            f"training, {at.history[-1][1]:.3f} nats", at.history[-1][0], at.total
+        ),
         key=train_key,
     )
     if path is not None:
-        save_channel(trained.channel, path, about=about or {})
+        save_tree(trained.channel, path, about=about or {})
     return trained.channel
 
 

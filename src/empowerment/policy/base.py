@@ -1,7 +1,7 @@
 """What acts: a policy, and what it is judged by."""
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ _LOG_SCALES = (-4.0, 1.0)
 """Where the logarithm of a policy's scale stays."""
 
 
+@runtime_checkable
 class Bound(Protocol):
     """What gives the bound on the empowerment of a state: a channel, or a fit to one."""
 

@@ -5,7 +5,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import pytest
 
-from empowerment.channel import Codebook, load_channel, make_channel, read_about, save_channel
+from empowerment.channel import Codebook, make_channel
+from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.worlds import Bounded, Pendulum
 
 WORLD = Bounded(Pendulum())
@@ -19,8 +20,8 @@ def make(key, width: int = 8) -> Codebook:
 
 def test_round_trip_is_the_identity(tmp_path: Path, getkey):
     channel, path = make(getkey()), tmp_path / "kept" / "channel.safetensors"
-    save_channel(channel, path, about={"world": "pendulum", "steps": 2})
-    assert eqx.tree_equal(load_channel(make(getkey()), path), channel)
+    save_tree(channel, path, about={"world": "pendulum", "steps": 2})
+    assert eqx.tree_equal(load_tree(make(getkey()), path), channel)
     assert read_about(path) == {"world": "pendulum", "steps": 2}
     assert sorted(file.name for file in path.parent.iterdir()) == [
         "channel.json",
@@ -30,33 +31,33 @@ def test_round_trip_is_the_identity(tmp_path: Path, getkey):
 
 def test_flipped_bit_is_refused(tmp_path: Path, getkey):
     path = tmp_path / "channel.safetensors"
-    save_channel(make(getkey()), path, about={})
+    save_tree(make(getkey()), path, about={})
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(bytes(data))
     with pytest.raises(ValueError, match="SHA-256 differs"):
-        load_channel(make(getkey()), path)
+        load_tree(make(getkey()), path)
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path, getkey):
     path, channel = tmp_path / "channel.safetensors", make(getkey())
     broken = eqx.tree_at(lambda c: c.intents, channel, jnp.nan * channel.intents)
-    save_channel(broken, path, about={})
+    save_tree(broken, path, about={})
     with pytest.raises(ValueError, match=r"to be finite; \.intents is not"):
-        load_channel(make(getkey()), path)
+        load_tree(make(getkey()), path)
 
 
 def test_other_sizes_are_refused(tmp_path: Path, getkey):
     path = tmp_path / "channel.safetensors"
-    save_channel(make(getkey()), path, about={})
+    save_tree(make(getkey()), path, about={})
     with pytest.raises(ValueError, match="family and sizes"):
-        load_channel(make(getkey(), width=9), path)
+        load_tree(make(getkey(), width=9), path)
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"format": "other"}), "[]"])
 def test_other_manifests_are_refused(tmp_path: Path, getkey, text: str):
     path = tmp_path / "channel.safetensors"
-    save_channel(make(getkey()), path, about={})
+    save_tree(make(getkey()), path, about={})
     path.with_suffix(".json").write_text(text)
     with pytest.raises(ValueError, match=r"to be (a|the) manifest"):
-        load_channel(make(getkey()), path)
+        load_tree(make(getkey()), path)

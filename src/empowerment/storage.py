@@ -1,4 +1,4 @@
-"""Channels on disk: weights as safetensors, and a manifest that says what they are."""
+"""What was learnt, on disk: arrays as safetensors, and a manifest that says what they are."""
 
 import hashlib
 import json
@@ -7,57 +7,57 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from empowerment.channel.base import AbstractChannel
 from empowerment.files import write_whole
 
-_ChannelT = TypeVar("_ChannelT", bound=AbstractChannel)
+_TreeT = TypeVar("_TreeT")
 
-_FORMAT = "empowerment channel, version 1"
+_FORMAT = "empowerment arrays, version 1"
 
 
-def save_channel(channel: AbstractChannel, path: Path, *, about: dict[str, Any]) -> None:
-    """Write a channel to `path`, and what it is to the file with the ending `.json`.
+def save_tree(tree: Any, path: Path, *, about: dict[str, Any]) -> None:
+    """Write arrays to `path`, and what they are to the file with the ending `.json`.
 
     Both are written whole or not at all. The manifest is written last and holds the
-    SHA-256 of the weights, so a half-finished save cannot be taken for a channel.
+    SHA-256 of the weights, so a half-finished save cannot be taken for a whole one.
 
     Args:
-        channel: The channel.
+        tree: What has the arrays.
         path: The file of the weights, such as `pendulum.safetensors`.
-        about: What it is, for people and for `load_channel`'s caller: world, family, steps.
+        about: What it is, for people and for `load_tree`'s caller: world, family, steps.
     """
-    data = save_tensors({name: np.asarray(leaf) for name, leaf in _leaves(channel).items()})
+    data = save_tensors({name: np.asarray(leaf) for name, leaf in _leaves(tree).items()})
     manifest = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
     write_whole(path, data)
     write_whole(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """Read what a saved channel is.
+    """Read what saved arrays are.
 
     Args:
         path: The file of the weights.
 
     Returns:
-        What `save_channel` was told.
+        What `save_tree` was told.
     """
     return _manifest(path)["about"]
 
 
-def load_channel(like: _ChannelT, path: Path) -> _ChannelT:
-    """Read the weights of a channel.
+def load_tree(like: _TreeT, path: Path) -> _TreeT:
+    """Read arrays into something of the same make.
 
     Args:
-        like: A channel of the same family and sizes, trained or not.
+        like: Of the same kind and sizes, such as an untrained channel for a trained one.
         path: The file of the weights.
 
     Returns:
-        The same channel with the weights of the file.
+        The same with the arrays of the file.
 
     Raises:
         ValueError: If the file is damaged, or of another shape.
@@ -77,8 +77,8 @@ def load_channel(like: _ChannelT, path: Path) -> _ChannelT:
         name: leaf.shape for name, leaf in stored.items()
     }:
         raise ValueError(
-            f"Expected the channel in {path} to have the family and sizes of the one it is "
-            "loaded into; its arrays differ in name or shape."
+            f"Expected the arrays in {path} to have the family and sizes of what they are "
+            "loaded into; they differ in name or shape."
         )
     for name, leaf in stored.items():
         if not np.all(np.isfinite(leaf)):
@@ -86,19 +86,28 @@ def load_channel(like: _ChannelT, path: Path) -> _ChannelT:
     arrays, rest = eqx.partition(like, eqx.is_array)
     names = list(wanted)
     flat, structure = jax.tree.flatten(arrays)
-    filled = [
-        jax.numpy.asarray(stored[name], leaf.dtype) for name, leaf in zip(names, flat, strict=True)
-    ]
+    filled = [_restored(stored[name], leaf) for name, leaf in zip(names, flat, strict=True)]
     return eqx.combine(jax.tree.unflatten(structure, filled), rest)
 
 
-def _leaves(channel: AbstractChannel) -> dict[str, Any]:
-    """Name every array of a channel by its place."""
-    arrays = eqx.filter(channel, eqx.is_array)
+def _leaves(tree: Any) -> dict[str, Any]:
+    """Name every array by its place; keys become their bits."""
+    arrays = eqx.filter(tree, eqx.is_array)
     return {
-        jax.tree_util.keystr(place): leaf
+        jax.tree_util.keystr(place): jax.random.key_data(leaf) if _is_key(leaf) else leaf
         for place, leaf in jax.tree_util.tree_flatten_with_path(arrays)[0]
     }
+
+
+def _restored(stored: np.ndarray, like: Any) -> jax.Array:
+    """Make what was stored of the same kind as before."""
+    if _is_key(like):
+        return jax.random.wrap_key_data(jnp.asarray(stored), impl=jax.random.key_impl(like))
+    return jnp.asarray(stored, like.dtype)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -109,5 +118,5 @@ def _manifest(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"Expected {file} to be a manifest; got {error}.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        raise ValueError(f"Expected {file} to be the manifest of a channel; it is not.")
+        raise ValueError(f"Expected {file} to be the manifest of saved arrays; it is not.")
     return manifest
