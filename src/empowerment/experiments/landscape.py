@@ -267,13 +267,17 @@ def _about(
     }
     if isinstance(world, Grid):
         return about | {"constraint": "none: finitely many moves", "drawing": world.drawing}
-    noise = {
-        "process": world.transition(world.states.centre, world.actions.centre).scale.tolist(),
-        "perception": world.emission(world.states.centre).scale.tolist(),
-    }
     limits = [world.actions.low.tolist(), world.actions.high.tolist()]
     if estimator == "gaussian":
         constraint = "power: that of an action uniform between its limits"
     else:
         constraint = "amplitude: every action between its limits"
-    return about | {"noise": noise, "constraint": constraint, "limits": limits}
+    return about | {"noise": noise(world), "constraint": constraint, "limits": limits}
+
+
+def noise(world: AbstractWorld) -> dict[str, list[float]]:
+    """Give the noise of a world, without which no figure of information means anything."""
+    return {
+        "process": world.transition(world.states.centre, world.actions.centre).scale.tolist(),
+        "perception": world.emission(world.states.centre).scale.tolist(),
+    }

@@ -1,13 +1,18 @@
 """Training a policy: ascend empowerment along its own rollouts."""
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from empowerment.channel import AbstractChannel
-from empowerment.channel.training import sample_states
+from empowerment.channel.training import DivergedError, sample_states
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.cost import Outcome, cost, follow, returns
 from empowerment.types import Key, Scalar, State
@@ -19,7 +24,7 @@ _CLIP = 1.0
 _TRACE = 0.95
 """How far a return looks ahead before it takes the critic's word."""
 
-_SLOW = 0.01
+_SLOW = 0.02
 """The share of the critic that its slow copy takes over in an update."""
 
 
@@ -71,6 +76,19 @@ class Info(eqx.Module):
     divergence: Scalar
     gradient_norm: Scalar
     critic_error: Scalar
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where training stands: enough to go on from, to the same bits.
+
+    Attributes:
+        state: What is carried from update to update.
+        history: After each call: updates made, and what there is to look at.
+    """
+
+    state: AgentState
+    history: list[tuple[int, dict[str, float]]]
 
 
 def init(agent: Agent, *, key: Key) -> AgentState:
@@ -125,6 +143,10 @@ def step(
     def loss(parameters: Agent, slow: Critic | None, beta: Scalar, key: Key):
         agent: Agent = eqx.combine(parameters, rest)
         judge = agent.channel if bound is None else bound
+        if judge is None:
+            raise ValueError(
+                "Expected a bound, or an agent with a channel of its own; got neither."
+            )
         start_key, follow_key = jax.random.split(key)
         starts = _starts(world, num_starts, key=start_key)
 
@@ -178,6 +200,79 @@ def step(
     return after, jax.tree.map(jnp.mean, info)
 
 
+def train(
+    agent: Agent,
+    world: AbstractWorld,
+    bound: Bound | None = None,
+    *,
+    betas: Float[Array | np.ndarray, " updates"],
+    num_starts: int = 64,
+    horizon: int = 32,
+    learning_rate: float = 3e-3,
+    discount: float = 0.99,
+    updates_per_call: int = 100,
+    progress: Callable[[Snapshot], None] = lambda snapshot: None,
+    resume: Snapshot | None = None,
+    key: Key,
+) -> Snapshot:
+    """Train a policy, by itself or together with its channel.
+
+    The learning rate stays for the first half of all updates, then falls to zero.
+
+    Args:
+        agent: Untrained, or to train further.
+        world: A world whose actions live before the squash.
+        bound: A trained channel, or a fit to one, to be left as it is; the agent's own channel
+            if none, which learns too.
+        betas: The weight of empowerment against the prior, for each update; they are in whole
+            calls.
+        num_starts: The number of rollouts $M$ in an update.
+        horizon: The number of actions $T$ in a rollout.
+        learning_rate: Of Adam, before it falls.
+        discount: Of what comes later, per step, with a critic.
+        updates_per_call: Updates between two looks at the policy.
+        progress: Called after each call with where training stands.
+        resume: Where to go on from; the rest must be as it was before.
+        key: Consumed.
+
+    Returns:
+        Where training stands in the end.
+
+    Raises:
+        DivergedError: If anything is not finite.
+    """
+    total = len(betas)
+    if total % updates_per_call:
+        raise ValueError(
+            f"Expected the number of updates to be a multiple of {updates_per_call}; got {total}."
+        )
+    at = resume or Snapshot(init(agent, key=key), [])
+    for first in range(len(at.history) * updates_per_call, total, updates_per_call):
+        places = jnp.arange(first, first + updates_per_call) / total
+        rates = learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(2 * places - 1, 0, 1)))
+        state, info = step(
+            at.state,
+            world,
+            bound,
+            betas=jnp.asarray(betas[first : first + updates_per_call], float),
+            learning_rates=rates,
+            num_starts=num_starts,
+            horizon=horizon,
+            discount=discount,
+        )
+        seen = {name: float(value) for name, value in vars(info).items()}
+        made = first + updates_per_call
+        if not all(map(math.isfinite, seen.values())):
+            last = at.history[-1] if at.history else (0, {})
+            raise DivergedError(
+                f"Expected training to stay finite; got {seen} by update {made}. The last finite "
+                f"figures were {last[1]} at update {last[0]}. Try a lower learning rate."
+            )
+        at = Snapshot(state, [*at.history, (made, seen)])
+        progress(at)
+    return at
+
+
 def _starts(world: AbstractWorld, count: int, *, key: Key) -> Float[Array, "starts state"]:
     """Draw states to start from: where the world begins, and as many from everywhere."""
     region_key, initial_key = jax.random.split(key)
@@ -198,7 +293,7 @@ def _critic_error(
     return jnp.mean((found - jax.lax.stop_gradient(wanted)) ** 2)
 
 
-def _clip(gradient: Agent) -> Agent:
+def _clip(gradient: Agent) -> PyTree:
     """Limit the norm of each part of the gradient by itself."""
 
     def clipped(part):

@@ -1,0 +1,159 @@
+"""What an experiment is: plain settings, and the presets that go by a name."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides how a run comes out."""
+
+    world: str = "pendulum"
+    """A world by its name; `empower worlds` lists them."""
+
+    resolution: float | None = None
+    """The scale of the noise on what is perceived; the world's own if not given."""
+
+    steps: int = 5
+    """How many actions a plan has, n."""
+
+    family: str = "auto"
+    """What kind of source and planning; auto is the tightest that the world allows."""
+
+    channel_updates: int = 4000
+    """Updates of source and planning before the policy begins; fewer if the bound settles."""
+
+    joint: bool = False
+    """Train source and planning on together with the policy, as in Algorithm 1, and take the
+    bound from them. Otherwise they are left as they are and a network is fitted to the bound."""
+
+    policy_updates: int = 2000
+    """Updates of the policy."""
+
+    horizon: int = 32
+    """Actions in a rollout, T."""
+
+    num_starts: int = 64
+    """Rollouts in an update, M."""
+
+    first_beta: float = 200.0
+    """The weight of empowerment against the policy's prior, at first."""
+
+    last_beta: float = 200.0
+    """The same in the end."""
+
+    rise: int = 1
+    """Over how many updates beta goes from first to last, evenly."""
+
+    critic: bool = True
+    """Learn a value of what comes after the horizon."""
+
+    discount: float = 0.99
+    """Of what comes later, per step, with a critic."""
+
+    learning_rate: float = 3e-3
+    """Of the policy, before it falls to zero over the second half."""
+
+    width: int = 128
+    """Of a hidden layer, in all networks."""
+
+    depth: int = 2
+    """Hidden layers, in all networks but a codebook's."""
+
+
+# Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
+# tanh for policy, source and planning; beta from 5 to 2000 over 800 epochs; one step. It states
+# neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
+PRESETS: dict[str, Experiment] = {
+    "pendulum": Experiment(),
+    "pendulum-paper": Experiment(
+        steps=1,
+        family="paper",
+        channel_updates=200,
+        joint=True,
+        policy_updates=4000,
+        horizon=20,
+        num_starts=64,
+        first_beta=5.0,
+        last_beta=2000.0,
+        rise=3200,
+        critic=False,
+        discount=1.0,
+        learning_rate=1e-3,
+        depth=4,
+    ),
+    "pendulum-paper-5step": Experiment(
+        steps=5,
+        family="intent",
+        channel_updates=4000,
+        joint=True,
+        policy_updates=2000,
+        horizon=20,
+        num_starts=64,
+        first_beta=5.0,
+        last_beta=2000.0,
+        rise=1600,
+        critic=False,
+        discount=1.0,
+        learning_rate=1e-3,
+    ),
+}
+"""Experiments by name; every field is a flag of `empower train`."""
+
+_SMOKE = {"channel_updates": 100, "policy_updates": 100, "num_starts": 8, "horizon": 8}
+
+
+def with_budget(experiment: Experiment, budget: str) -> Experiment:
+    """Give an experiment in full, or so small that it only shows that everything runs."""
+    if budget not in ("smoke", "full"):
+        raise ValueError(f"Expected the budget to be one of smoke, full; got {budget!r}.")
+    return replace(experiment, **_SMOKE) if budget == "smoke" else experiment
+
+
+def check(experiment: Experiment) -> None:
+    """Refuse settings that cannot be, before anything is done."""
+    at_least = {
+        "steps": 1,
+        "channel_updates": 1,
+        "policy_updates": 100,
+        "horizon": 1,
+        "num_starts": 1,
+        "rise": 1,
+        "width": 1,
+        "depth": 1,
+    }
+    for name, least in at_least.items():
+        if getattr(experiment, name) < least:
+            raise ValueError(
+                f"Expected {name} to be at least {least}; got {getattr(experiment, name)}."
+            )
+    if experiment.policy_updates % 100:
+        raise ValueError(
+            f"Expected policy_updates to be a multiple of 100; got {experiment.policy_updates}."
+        )
+    for name in ("first_beta", "last_beta", "learning_rate"):
+        if not 0 < getattr(experiment, name) < float("inf"):
+            raise ValueError(
+                f"Expected {name} to be positive and finite; got {getattr(experiment, name)}."
+            )
+    if not 0 < experiment.discount <= 1 or (experiment.critic and experiment.discount == 1):
+        raise ValueError(
+            "Expected the discount to be above 0 and, with a critic, below 1; got "
+            f"{experiment.discount}."
+        )
+    if experiment.joint and experiment.family in ("auto", "codebook"):
+        raise ValueError(
+            "Expected a joint training to name a family whose planning is learnt (intent, flow, "
+            f"gaussian, autoregressive, paper); got {experiment.family}."
+        )
+
+
+def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Say which settings differ, and how."""
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return ", ".join(f"{name} was {before.get(name)} and is {now.get(name)}" for name in names)
+
+
+def field_names() -> list[str]:
+    """Name every setting."""
+    return [item.name for item in fields(Experiment)]
