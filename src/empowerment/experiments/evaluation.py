@@ -14,8 +14,7 @@ from jaxtyping import Array, Float
 from empowerment.channel import AbstractChannel, empowerment
 from empowerment.environments import ENVIRONMENTS
 from empowerment.experiments.agent import Made, Progress
-from empowerment.policy import Policy
-from empowerment.types import Action, State
+from empowerment.types import State
 from empowerment.worlds import Bounded
 
 UPRIGHT = 0.3
@@ -58,9 +57,7 @@ def evaluate_agent(
     environment = gymnasium.make(ENVIRONMENTS[name])
     environment.action_space.seed(seed)
     acting: dict[str, Act] = {
-        "policy": lambda observation: np.asarray(
-            mean_action(made.policy, made.world, jnp.asarray(observation, float))
-        ),
+        "policy": mean_actions(made),
         "uniform": lambda observation: environment.action_space.sample(),
     }
     found: dict[str, Any] = {}
@@ -84,10 +81,11 @@ def evaluate_agent(
     }
 
 
-@eqx.filter_jit
-def mean_action(policy: Policy, world: Bounded, state: State) -> Action:
-    """Give the action that a policy takes when it does not explore."""
-    return world.squash(policy(state).mean)
+def mean_actions(made: Made) -> Act:
+    """Give the actions that a policy takes when it does not explore."""
+    # The weights are constants of the compiled function: passing them costs more than it does.
+    act = jax.jit(lambda state: made.world.squash(made.policy(state).mean))
+    return lambda observation: np.asarray(act(observation))
 
 
 def run_episode(

@@ -1,9 +1,11 @@
 """Reports: tables and figures, made from what is on disk."""
 
 from empowerment.report.figures import check_drawable, draw_landscape
+from empowerment.report.page import write_report
 from empowerment.report.tables import (
     Landscape,
     check_writable,
+    read_landscape,
     read_states,
     to_csv,
     write_landscape,
@@ -14,7 +16,9 @@ __all__ = [
     "check_drawable",
     "check_writable",
     "draw_landscape",
+    "read_landscape",
     "read_states",
     "to_csv",
     "write_landscape",
+    "write_report",
 ]

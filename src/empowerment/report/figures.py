@@ -33,7 +33,7 @@ def draw_landscape(landscape: Landscape, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     try:
-        _paint(figure, axes, landscape)
+        paint_landscape(figure, axes, landscape)
         axes.set_title(_title(landscape.about), fontsize=10)
         figure.savefig(path, dpi=160)
     finally:
@@ -53,7 +53,7 @@ def check_drawable(names: tuple[str, ...], path: Path) -> None:
         )
 
 
-def _paint(figure: Figure, axes: Axes, landscape: Landscape) -> None:
+def paint_landscape(figure: Figure, axes: Axes, landscape: Landscape) -> None:
     """Put the empowerment into the axes, in the way that suits the states."""
     value = landscape.empowerment
     labels = [_label(name) for name in landscape.names]

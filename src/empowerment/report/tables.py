@@ -53,6 +53,30 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
     write_whole(path.with_suffix(".json"), about.encode())
 
 
+def read_landscape(path: Path) -> Landscape:
+    """Read a landscape as `write_landscape` has written it.
+
+    Args:
+        path: The CSV file.
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        header = next(csv.reader(file), [])
+    values = read_states(path, header)
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    place = header.index("empowerment") if "empowerment" in header else len(header)
+    if place == len(header):
+        raise ValueError(f"Expected {path} to have a column empowerment; it has none.")
+    bounds = {name: values[:, header.index(name)] for name in header[place + 1 :]}
+    return Landscape(
+        tuple(header[:place]),
+        values[:, :place],
+        values[:, place],
+        bounds.get("lower"),
+        bounds.get("upper"),
+        about,
+    )
+
+
 def to_csv(landscape: Landscape) -> str:
     """Give the text of a CSV file: a column for each coordinate, then nats."""
     columns = {name: landscape.states[:, axis] for axis, name in enumerate(landscape.names)}

@@ -1,29 +1,17 @@
-"""The command line, `empower`."""
+"""`empower landscape` and `empower worlds`."""
 
-import contextlib
 import dataclasses
-import io
 import sys
-import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from empowerment.capacity import NotConvergedError
+from empowerment.cli.talk import say, show_progress
 from empowerment.environments import ENVIRONMENTS
 from empowerment.experiments import compute_landscape, grid_states, make_world, state_names
 from empowerment.report import (
@@ -36,9 +24,6 @@ from empowerment.report import (
     write_landscape,
 )
 from empowerment.worlds import WORLDS, Grid
-
-_LINE_INTERVAL = 5.0
-"""Seconds between two lines of progress where there is no terminal."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +103,7 @@ class LandscapeCommand:
             states = read_states(self.states, names)
         else:
             states = grid_states(world, self.grid)
-        with _progress(f"{self.world}, {self.steps}-step") as progress:
+        with show_progress(f"{self.world}, {self.steps}-step") as progress:
             landscape = compute_landscape(
                 self.world,
                 world,
@@ -137,10 +122,10 @@ class LandscapeCommand:
             write_landscape(landscape, self.out)
         if self.figure is not None:
             draw_landscape(landscape, self.figure)
-        _say(_summary(landscape))
+        say(_summary(landscape))
         for what, path in (("table", self.out), ("picture", self.figure)):
             if path is not None:
-                _say(f"The {what} is in {path}.")
+                say(f"The {what} is in {path}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,88 +146,6 @@ class WorldsCommand:
                 row = (_ranges(world.states), _ranges(world.actions), f"{_noise(world):g}")
             table.add_row(name, *row, ENVIRONMENTS[name])
         Console(width=None if sys.stdout.isatty() else 120).print(table)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what the user got wrong ends in one sentence and exit code 2.
-
-    Args:
-        arguments: The words after `empower`; those of the process if none.
-    """
-    command = _parse(sys.argv[1:] if arguments is None else arguments)
-    try:
-        command.run()
-    except (ValueError, OSError, NotConvergedError) as error:
-        if command.debug:
-            raise
-        _fail(str(error))
-    except KeyboardInterrupt:
-        _say("Interrupted; nothing was written.")
-        raise SystemExit(130) from None
-
-
-def _parse(arguments: Sequence[str]) -> LandscapeCommand | WorldsCommand:
-    """Parse the command line; a mistake in it becomes one sentence."""
-    commands = {"landscape": LandscapeCommand, "worlds": WorldsCommand}
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.extras.subcommand_cli_from_dict(
-                commands,
-                prog="empower",
-                description="Empowerment: how much a system can do about its own future.",
-                args=arguments,
-                config=(tyro.conf.FlagCreatePairsOff,),
-            )
-    except SystemExit as stop:
-        if stop.code != 2:
-            raise
-    # Of the parser's box, the text before the first rule is what is wrong.
-    lines = [line.strip("│ \n") for line in complaint.getvalue().split("\n")[1:]]
-    wrong = []
-    for line in lines:
-        if line.startswith(("───", "╰")):
-            break
-        wrong.append(line)
-    _fail(f"{' '.join(wrong).rstrip('.')}. See empower --help.")
-    raise AssertionError
-
-
-def _fail(sentence: str) -> None:
-    """End with one line on standard error and exit code 2."""
-    print(f"empower: {' '.join(sentence.split())}", file=sys.stderr)
-    raise SystemExit(2)
-
-
-def _say(sentence: str) -> None:
-    """Tell the user; standard output is for tables."""
-    print(sentence, file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator:
-    """Show progress: a bar on a terminal, a line now and then elsewhere."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        text = TextColumn("{task.description}")
-        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(title, total=None)
-
-            def show(doing: str, done: int, total: int) -> None:
-                bar.update(task, description=f"{title}: {doing}", completed=done, total=total)
-
-            yield show
-        return
-    last = time.monotonic()
-
-    def report(doing: str, done: int, total: int) -> None:
-        nonlocal last
-        if done < total and time.monotonic() - last >= _LINE_INTERVAL:
-            last = time.monotonic()
-            _say(f"{title}: {doing}, {done} of {total}")
-
-    yield report
 
 
 def _summary(landscape: Landscape) -> str:
@@ -275,7 +178,3 @@ def _ranges(box) -> str:
 def _noise(world) -> float:
     """Give the scale of the noise on what is perceived."""
     return float(jnp.max(world.emission(world.states.centre).scale))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,156 @@
+"""`empower train`, `empower evaluate` and `empower report`."""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from empowerment.cli.talk import say, show_progress
+from empowerment.experiments.agent import load_agent, train_agent
+from empowerment.experiments.config import PRESETS, Experiment, with_budget
+from empowerment.experiments.evaluation import evaluate_agent
+from empowerment.experiments.survey import survey
+from empowerment.files import write_whole
+from empowerment.report import write_report
+
+if TYPE_CHECKING:
+    Preset = Experiment
+else:
+    Preset = tyro.extras.subcommand_type_from_defaults(PRESETS, prefix_names=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainCommand:
+    """Train a policy that seeks empowered states, and keep everything in a run folder.
+
+    A run can be interrupted at any moment, and resumed to the same bits by the same command
+    with --resume. Every setting of the experiment is a flag.
+
+    Try `empower train pendulum --out runs/pendulum`, then `empower evaluate runs/pendulum` and
+    `empower report runs/pendulum`.
+    """
+
+    experiment: Preset
+    """What to train: a preset, and any of its settings."""
+
+    out: Annotated[Path, arg(metavar="RUN")]
+    """The run folder."""
+
+    seed: int = 0
+    """Of everything random."""
+
+    budget: Literal["smoke", "full"] = "full"
+    """smoke: so small that it only shows that everything runs."""
+
+    resume: bool = False
+    """Go on with the run that is in the folder."""
+
+    debug: bool = False
+    """Show where an error comes from."""
+
+    def run(self) -> None:
+        """Train, and say what came out."""
+        start = time.monotonic()
+        experiment = with_budget(self.experiment, self.budget)
+        try:
+            with show_progress(self.out.name) as progress:
+                train_agent(
+                    experiment,
+                    folder=self.out,
+                    seed=self.seed,
+                    resume=self.resume,
+                    progress=progress,
+                    say=say,
+                )
+        except KeyboardInterrupt:
+            say(f"Interrupted; all that was done is in {self.out}. Go on with it by --resume.")
+            raise SystemExit(130) from None
+        say(
+            f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}. See what it "
+            f"does with: empower evaluate {self.out}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateCommand:
+    """Run a trained policy in the real environment, beside one that acts at random.
+
+    The mean action is taken. For the pendulum, held_fraction is the share of episodes of 20 s
+    whose last 5 s are spent within 0.3 rad of upright, from any angle; the time to upright is
+    from hanging at rest.
+    """
+
+    folder: Annotated[Positional[Path], arg(metavar="RUN")]
+    """The run folder."""
+
+    episodes: int = 100
+    """How many episodes."""
+
+    seed: int = 0
+    """Of the starts."""
+
+    json: bool = False
+    """Print the figures as JSON to standard output."""
+
+    debug: bool = False
+    """Show where an error comes from."""
+
+    def run(self) -> None:
+        """Evaluate, keep the figures in the run folder, and say them."""
+        made = load_agent(self.folder)
+        with show_progress(self.folder.name) as progress:
+            found = evaluate_agent(made, episodes=self.episodes, seed=self.seed, progress=progress)
+        text = json.dumps(found, indent=2) + "\n"
+        write_whole(self.folder / "evaluation.json", text.encode())
+        if self.json:
+            print(text, end="")
+            return
+        for sentence in _in_words(found):
+            say(sentence)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportCommand:
+    """Draw what a run has learnt: one page, report.html, that opens from disk.
+
+    What the page needs and the folder does not have yet is computed first: the landscapes, the
+    evaluation, and one episode.
+    """
+
+    folder: Annotated[Positional[Path], arg(metavar="RUN")]
+    """The run folder."""
+
+    grid: Annotated[str, arg(metavar="NxM")] = "21x21"
+    """States along each axis of the landscapes."""
+
+    debug: bool = False
+    """Show where an error comes from."""
+
+    def run(self) -> None:
+        """Compute what is missing, then draw from files only."""
+        with show_progress(self.folder.name) as progress:
+            survey(self.folder, grid=self.grid, progress=progress)
+        for sentence in _in_words(json.loads((self.folder / "evaluation.json").read_text())):
+            say(sentence)
+        page = write_report(self.folder)
+        say(f"The report is in {page}: open it in a browser.")
+
+
+def _in_words(found: dict) -> list[str]:
+    """Say what the figures of an evaluation mean."""
+    sentences = [
+        f"Along {found['episodes']} episodes the policy has {found['empowerment_mean']:.3f} nats "
+        f"of empowerment on average; a random one {found['uniform']['empowerment_mean']:.3f}."
+    ]
+    if "held_fraction" in found:
+        time_ = found["time_to_upright_median_s"]
+        swing = "does not swing up" if time_ is None else f"is upright after {time_:.2f} s"
+        sentences.append(
+            f"It holds the pendulum upright in {found['held_fraction']:.0%} of episodes (random: "
+            f"{found['uniform']['held_fraction']:.0%}); from hanging at rest it {swing} (median)."
+        )
+    return sentences

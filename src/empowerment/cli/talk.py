@@ -1,0 +1,55 @@
+"""How the command line speaks: progress, sentences, and how it ends."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+_LINE_INTERVAL = 5.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+def fail(sentence: str) -> None:
+    """End with one line on standard error and exit code 2."""
+    print(f"empower: {' '.join(sentence.split())}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def say(sentence: str) -> None:
+    """Tell the user; standard output is for tables."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def show_progress(title: str) -> Iterator:
+    """Show progress: a bar on a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        text = TextColumn("{task.description}")
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(title, total=None)
+
+            def show(doing: str, done: int, total: int) -> None:
+                bar.update(task, description=f"{title}: {doing}", completed=done, total=total)
+
+            yield show
+        return
+    last = time.monotonic()
+
+    def report(doing: str, done: int, total: int) -> None:
+        nonlocal last
+        if done < total and time.monotonic() - last >= _LINE_INTERVAL:
+            last = time.monotonic()
+            say(f"{title}: {doing}, {done} of {total}")
+
+    yield report

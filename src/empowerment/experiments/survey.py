@@ -1,0 +1,86 @@
+"""Compute what the report of a run needs, once: landscapes, figures, an episode."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+
+from empowerment.environments import ENVIRONMENTS
+from empowerment.experiments.agent import Made, Progress, load_agent
+from empowerment.experiments.evaluation import (
+    evaluate_agent,
+    hanging_starts,
+    mean_actions,
+    run_episode,
+)
+from empowerment.experiments.landscape import compute_landscape, grid_states, noise
+from empowerment.experiments.variational import variational_landscape
+from empowerment.files import write_whole
+from empowerment.report import Landscape, write_landscape
+from empowerment.worlds import is_foreseeable
+
+
+def survey(
+    folder: Path,
+    *,
+    grid: str,
+    episodes: int = 100,
+    progress: Progress = lambda doing, done, total: None,
+) -> None:
+    """Compute what is not in a run folder yet: evaluation, episode, landscapes.
+
+    Args:
+        folder: The folder of a finished run.
+        grid: States along each axis of the landscapes, such as 21x21.
+        episodes: Of the evaluation.
+        progress: Called as it goes on.
+    """
+    made = load_agent(folder)
+    world = made.world.world
+    if not (folder / "evaluation.json").exists():
+        found = evaluate_agent(made, episodes=episodes, progress=progress)
+        write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
+    if not (folder / "episode.csv").exists():
+        write_whole(folder / "episode.csv", _episode(made).encode())
+    if world.states.size > 2:
+        return
+    states = grid_states(world, grid)
+    name, steps = made.experiment.world, made.experiment.steps
+    path = folder / "landscape.csv"
+    if not path.exists():
+        found = variational_landscape(
+            made.channel, made.world, states, seed=made.seed, progress=progress
+        )
+        about = {"world": name, "estimator": "variational", "steps": steps, "noise": noise(world)}
+        write_landscape(Landscape(world.states.names, states, *found, about), path)
+    if not is_foreseeable(world, steps=steps, key=jax.random.key(0)):
+        return
+    for count in dict.fromkeys((1, steps)):
+        path = folder / f"exact-{count}-step.csv"
+        if not path.exists():
+            exact = compute_landscape(
+                name, world, states, estimator="exact", steps=count, progress=progress
+            )
+            write_landscape(exact, path)
+
+
+def _episode(made: Made) -> str:
+    """Run one episode by the mean action, and give it as a table."""
+    name = made.experiment.world
+    environment = gymnasium.make(ENVIRONMENTS[name])
+    start = hanging_starts(1, made.seed)[0] if name == "pendulum" else None
+    actions: list[np.ndarray] = []
+
+    of_policy = mean_actions(made)
+
+    def act(observation: np.ndarray) -> np.ndarray:
+        actions.append(of_policy(observation))
+        return actions[-1]
+
+    path = run_episode(environment, act, seed=made.seed, start=start)
+    header = ",".join([*made.world.states.names, *made.world.actions.names])
+    rows = np.concatenate([path[:-1], np.stack(actions)], axis=1)
+    lines = [",".join(f"{value:.9g}" for value in row) for row in rows]
+    return "\n".join([header, *lines]) + "\n"

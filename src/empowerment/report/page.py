@@ -1,0 +1,230 @@
+"""The report of a run: figures, an animation, and one page that opens from disk."""
+
+import base64
+import html
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import imageio.v3 as iio
+import matplotlib.pyplot as plt
+import numpy as np
+from jaxtyping import Float, UInt8
+from matplotlib.figure import Figure
+
+from empowerment.environments import ENVIRONMENTS
+from empowerment.files import write_whole
+from empowerment.report.figures import paint_landscape
+from empowerment.report.tables import Landscape, read_landscape, read_states
+
+_NUM_SNAPSHOTS = 10
+_MULTIPLE = 16
+"""Sizes of frames that every player can show."""
+
+_SHOWN_SECONDS = 6.0
+"""How much of an episode the snapshots and the animation show."""
+
+_TITLES = {
+    "landscape": "Empowerment, and the way the policy takes through it",
+    "snapshots": "The same episode, from left to right",
+    "landscapes": "One step, many steps, and the truth",
+    "certificate": "How sure the figures are: empowerment is between the two bounds",
+    "training": "Training",
+}
+
+
+def write_report(folder: Path) -> Path:
+    """Draw a run from the files in its folder, and put everything into one page.
+
+    Args:
+        folder: A run folder with its evaluation, its episode and its landscapes.
+
+    Returns:
+        The page, `report.html`.
+    """
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    settings = manifest["settings"]
+    environment = gymnasium.make(ENVIRONMENTS[settings["world"]], render_mode="rgb_array")
+    fps = environment.metadata["render_fps"]
+    frames = _frames(folder, environment, round(_SHOWN_SECONDS * fps))
+    figures = {"snapshots": _draw_snapshots(frames), "training": _draw_training(folder)}
+    landscapes = {
+        path.stem: read_landscape(path)
+        for path in sorted(folder.glob("*.csv"))
+        if path.stem != "episode"
+    }
+    if "landscape" in landscapes:
+        own = landscapes["landscape"]
+        path = read_states(folder / "episode.csv", own.names)
+        figures["landscape"] = _draw_way(own, path)
+        exact = [landscapes[name] for name in sorted(landscapes) if name.startswith("exact")]
+        figures["landscapes"] = _draw_beside([*exact, own])
+        if own.lower is not None and own.upper is not None:
+            figures["certificate"] = _draw_certificate(own, exact)
+    pictures = folder / "figures"
+    pictures.mkdir(exist_ok=True)
+    for name, figure in figures.items():
+        figure.savefig(pictures / f"{name}.png", dpi=150)
+        plt.close(figure)
+    with warnings.catch_warnings():
+        # JAX warns of every fork; this one only starts ffmpeg and touches nothing of JAX's.
+        warnings.filterwarnings(
+            "ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning
+        )
+        iio.imwrite(folder / "episode.mp4", frames, fps=fps, codec="h264")
+    evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    page = _page(folder, settings, manifest["versions"], evaluation, list(figures))
+    write_whole(folder / "report.html", page.encode())
+    return folder / "report.html"
+
+
+def _frames(
+    folder: Path, environment: gymnasium.Env, count: int
+) -> UInt8[np.ndarray, "frames height width 3"]:
+    """Render the states of the episode."""
+    header = (folder / "episode.csv").read_text().split("\n", 1)[0].split(",")
+    rows = read_states(folder / "episode.csv", header)[:count]
+    size = environment.unwrapped.world.states.size  # type: ignore[attr-defined]
+    frames = []
+    for row in rows:
+        environment.reset(options={"state": row[:size]})
+        environment.unwrapped._action = row[size:]  # type: ignore[attr-defined]
+        frames.append(environment.render())
+    stacked = np.stack(frames)
+    high, wide = (side // _MULTIPLE * _MULTIPLE for side in stacked.shape[1:3])
+    top, left = (stacked.shape[1] - high) // 2, (stacked.shape[2] - wide) // 2
+    return stacked[:, top : top + high, left : left + wide]
+
+
+def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"]) -> Figure:
+    """Put frames of the first half, where things happen, beside each other."""
+    chosen = np.linspace(0, len(frames) // 2, _NUM_SNAPSHOTS).round().astype(int)
+    figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.5), layout="constrained")
+    for axes, index in zip(all_axes, chosen, strict=True):
+        axes.imshow(frames[index])
+        axes.set_axis_off()
+    return figure
+
+
+def _draw_way(landscape: Landscape, path: Float[np.ndarray, "times axes"]) -> Figure:
+    """Draw the landscape with the episode on it."""
+    figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    paint_landscape(figure, axes, landscape)
+    if path.shape[1] == 2:
+        x, y = path.T.copy()
+        jumps = np.abs(np.diff(x)) > 0.5 * np.ptp(landscape.states[:, 0])
+        x[1:][jumps] = np.nan  # An angle that comes round is not a line across.
+        axes.plot(x, y, color="white", linewidth=3)
+        axes.plot(x, y, color="crimson", linewidth=1.5)
+        axes.plot(*path[0], "o", color="white", markeredgecolor="crimson", label="start")
+        axes.plot(*path[-1], "*", color="crimson", markeredgecolor="white", ms=14, label="end")
+        axes.legend(loc="upper right", fontsize=8)
+    return figure
+
+
+def _draw_beside(landscapes: list[Landscape]) -> Figure:
+    """Draw landscapes beside each other."""
+    count = len(landscapes)
+    figure, all_axes = plt.subplots(
+        1, count, figsize=(4.4 * count, 3.4), layout="constrained", squeeze=False
+    )
+    for axes, landscape in zip(all_axes[0], landscapes, strict=True):
+        paint_landscape(figure, axes, landscape)
+        steps, estimator = landscape.about["steps"], landscape.about["estimator"]
+        axes.set_title(f"{steps}-step, {estimator}", fontsize=10)
+    return figure
+
+
+def _draw_certificate(own: Landscape, exact: list[Landscape]) -> Figure:
+    """Draw both bounds over the states, in the order of the estimate, and the truth if known."""
+    assert own.lower is not None
+    assert own.upper is not None
+    order = np.argsort(own.empowerment)
+    ranks = np.arange(len(order))
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    axes.fill_between(ranks, own.lower[order], own.upper[order], alpha=0.4, label="certificate")
+    axes.plot(ranks, own.empowerment[order], linewidth=1, label="variational bound")
+    for landscape in exact:
+        if landscape.about["steps"] == own.about["steps"]:
+            axes.plot(ranks, landscape.empowerment[order], ".", ms=2, color="black", label="exact")
+    axes.set_xlabel("states, by their empowerment")
+    axes.set_ylabel("empowerment / nats")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _draw_training(folder: Path) -> Figure:
+    """Draw the bound while the channel learns, and along the policy's own way."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    figure, all_axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    labels = {"channel": "the channel's bound", "policy": "empowerment along the policy's way"}
+    for axes, (stage, label) in zip(all_axes, labels.items(), strict=True):
+        chosen = [line for line in lines if line["stage"] == stage]
+        axes.plot([line["update"] for line in chosen], [line["bound"] for line in chosen])
+        axes.set_xlabel("updates")
+        axes.set_ylabel("nats")
+        axes.set_title(label, fontsize=10)
+    return figure
+
+
+def _page(
+    folder: Path,
+    settings: dict[str, Any],
+    versions: dict[str, str],
+    evaluation: dict[str, Any],
+    figures: list[str],
+) -> str:
+    """Write the page: everything is inside, nothing comes from the network."""
+
+    def inside(name: str, kind: str) -> str:
+        data = base64.b64encode((folder / name).read_bytes()).decode()
+        return f"data:{kind};base64,{data}"
+
+    def table(rows: dict[str, Any]) -> str:
+        cells = "".join(
+            f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
+            for name, value in rows.items()
+        )
+        return f"<table>{cells}</table>"
+
+    uniform = evaluation.get("uniform", {})
+    numbers = {
+        name: f"{_text(value)} (random: {_text(uniform[name])})" if name in uniform else value
+        for name, value in evaluation.items()
+        if name != "uniform"
+    }
+    parts = [
+        f"<h2>{_TITLES[name]}</h2><img src='{inside(f'figures/{name}.png', 'image/png')}' "
+        f"alt='{_TITLES[name]}'>"
+        for name in _TITLES
+        if name in figures
+    ]
+    title = f"{settings['world']}: {settings['steps']}-step empowerment"
+    flags = " ".join(
+        f"--{name.replace('_', '-')} {value}"
+        for name, value in settings.items()
+        if name in ("seed", "steps")
+    )
+    command = f"empower train {settings['world']} {flags} --out {folder.name}"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>
+body {{ font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+img, video {{ max-width: 100%; }} th {{ text-align: left; padding-right: 2rem; font-weight: 400; }}
+code {{ background: #eee; padding: .1rem .3rem; }}
+</style></head><body>
+<h1>{html.escape(title)}</h1>
+<p>The policy seeks states from which it can do most, and has no other goal. Made by
+<code>{html.escape(command)}</code>.</p>
+<video src="{inside("episode.mp4", "video/mp4")}" controls autoplay loop muted></video>
+<h2>What it does</h2>{table(numbers)}
+{"".join(parts)}
+<h2>Settings</h2>{table(settings)}
+<h2>Versions</h2>{table(versions)}
+</body></html>
+"""
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
