@@ -9,12 +9,11 @@ import tyro
 
 from empowerment.capacity import NotConvergedError
 from empowerment.channel import DivergedError
-from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand
+from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
 from empowerment.cli.talk import fail, say
 
 _COMMANDS = {
-    "train": TrainCommand,
     "evaluate": EvaluateCommand,
     "report": ReportCommand,
     "landscape": LandscapeCommand,
@@ -48,11 +47,14 @@ def _parse(arguments: Sequence[str]) -> Command:
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.extras.subcommand_cli_from_dict(
-                _COMMANDS,
+                {"train": train_command(arguments), **_COMMANDS},
                 prog="empower",
                 description="Empowerment: how much a system can do about its own future.",
                 args=arguments,
-                config=(tyro.conf.FlagCreatePairsOff,),
+                config=(
+                    tyro.conf.FlagCreatePairsOff,
+                    tyro.conf.OmitArgPrefixes,
+                ),
             )
     except SystemExit as stop:
         if stop.code != 2:

@@ -3,24 +3,20 @@
 import dataclasses
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-import tyro
 from tyro.conf import Positional, arg
 
 from empowerment.cli.talk import say, show_progress
 from empowerment.experiments.agent import load_agent, train_agent
 from empowerment.experiments.config import PRESETS, Experiment, with_budget
 from empowerment.experiments.evaluation import evaluate_agent
+from empowerment.experiments.run import refresh_manifest
 from empowerment.experiments.survey import survey
 from empowerment.files import write_whole
 from empowerment.report import write_report
-
-if TYPE_CHECKING:
-    Preset = Experiment
-else:
-    Preset = tyro.extras.subcommand_type_from_defaults(PRESETS, prefix_names=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +30,9 @@ class TrainCommand:
     `empower report runs/pendulum`.
     """
 
-    experiment: Preset
-    """What to train: a preset, and any of its settings."""
+    experiment: Annotated[Positional[str], arg(metavar="EXPERIMENT")]
+    """What to train: pendulum, as we recommend; pendulum-paper, as printed in the paper;
+    pendulum-paper-5step, the paper's with five steps and the best of its kind of families."""
 
     out: Annotated[Path, arg(metavar="RUN")]
     """The run folder."""
@@ -52,10 +49,18 @@ class TrainCommand:
     debug: bool = False
     """Show where an error comes from."""
 
+    settings: Experiment = PRESETS["pendulum"]
+    """Of the experiment; the defaults are those of the one that is named."""
+
     def run(self) -> None:
         """Train, and say what came out."""
         start = time.monotonic()
-        experiment = with_budget(self.experiment, self.budget)
+        if self.experiment not in PRESETS:
+            raise ValueError(
+                f"Expected the experiment to be one of {', '.join(PRESETS)}; got "
+                f"{self.experiment!r}."
+            )
+        experiment = with_budget(self.settings, self.budget)
         try:
             with show_progress(self.out.name) as progress:
                 train_agent(
@@ -73,6 +78,18 @@ class TrainCommand:
             f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}. See what it "
             f"does with: empower evaluate {self.out}"
         )
+
+
+def train_command(arguments: Sequence[str]) -> type[TrainCommand]:
+    """Give the command with the settings of the experiment that the words of a user name."""
+    named = next((word for word in arguments if word in PRESETS), "pendulum")
+
+    @dataclasses.dataclass(frozen=True)
+    class Named(TrainCommand):
+        settings: Experiment = PRESETS[named]
+
+    Named.__doc__ = TrainCommand.__doc__
+    return Named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +123,7 @@ class EvaluateCommand:
             found = evaluate_agent(made, episodes=self.episodes, seed=self.seed, progress=progress)
         text = json.dumps(found, indent=2) + "\n"
         write_whole(self.folder / "evaluation.json", text.encode())
+        refresh_manifest(self.folder)
         if self.json:
             print(text, end="")
             return
@@ -137,6 +155,7 @@ class ReportCommand:
         for sentence in _in_words(json.loads((self.folder / "evaluation.json").read_text())):
             say(sentence)
         page = write_report(self.folder)
+        refresh_manifest(self.folder)
         say(f"The report is in {page}: open it in a browser.")
 
 

@@ -140,6 +140,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def refresh_manifest(folder: Path) -> None:
+    """Write the SHA-256 of every file anew, after something was added to a finished run."""
+    manifest = {**read_manifest(folder), "files": hashes(folder)}
+    write_whole(folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+
+
 def hashes(folder: Path) -> dict[str, str]:
     """Give the SHA-256 of every file of a run but the manifest, by its name in the folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -16,6 +16,9 @@ _DARKEST = 0.2
 """The share of a map that may be darker than the scale: a few states without any power
 would otherwise take all colours."""
 
+_FLAT = 0.02
+"""Nats below which differences are not worth a colour."""
+
 _UNITS = {"angle": "rad", "velocity": "rad/s"}
 
 
@@ -87,9 +90,15 @@ def _paint_map(
     table = value[order].reshape(len(columns), len(rows)).T
     low, high = np.quantile(table, _DARKEST), table.max()
     image = axes.pcolormesh(
-        columns, rows, table, cmap=_COLOURS, shading="gouraud", vmin=low, vmax=max(high, low + 1e-3)
+        columns,
+        rows,
+        table,
+        cmap=_COLOURS,
+        shading="gouraud",
+        vmin=low,
+        vmax=max(high, low + _FLAT),
     )
-    if min(table.shape) > 1 and high - low > 1e-2:  # A flat map has no such lines.
+    if min(table.shape) > 1 and high - low > _FLAT:  # A flat map has no such lines.
         levels = np.linspace(low, high, 12)[1:-1]
         axes.contour(columns, rows, table, levels=levels, colors="white", linewidths=0.5, alpha=0.6)
     return image
