@@ -20,9 +20,9 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-demo: setup  ## Draw the exact empowerment landscape of the pendulum
-	$(BIN)/empower landscape pendulum --estimator exact --steps 5 --grid 41x61 \
-	  --out results/pendulum-landscape.csv --figure results/pendulum-landscape.png
+demo: setup  ## Teach a pendulum to stand, with no goal but to keep its options open
+	$(BIN)/empower train pendulum --out results/demo --resume
+	$(BIN)/empower report results/demo
 
 test: lint type unit  ## Lint, types and tests: what CI runs
 
@@ -52,9 +52,18 @@ bench: setup  ## Time the judges and the channel, one way against another
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 
-reproduce: setup  ## Measure again every figure in docs/results.md (long)
+PRESET ?=
+reproduce: setup  ## Measure again every figure in docs/results.md (long); or PRESET=pendulum over seeds
+ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.judges
 	$(BIN)/python -m benchmarks.bound
+	$(BIN)/python -m benchmarks.agent pendulum
+	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 3
+	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 3
+	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
+else
+	$(BIN)/python -m benchmarks.agent $(PRESET)
+endif
 
 lock:  ## Resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra docs --universal --upgrade \

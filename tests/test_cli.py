@@ -249,3 +249,57 @@ def test_command_runs_as_a_program(tmp_path: Path):
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+TINY = """--steps=1 --channel-updates=100 --policy-updates=100 --horizon=2 --num-starts=2
+--width=8 --depth=1"""
+
+
+def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = tmp_path / "run"
+    main(["train", "pendulum", "--out", str(run), *TINY.split()])
+    assert "empower evaluate" in capsys.readouterr().err
+    main(["evaluate", str(run), "--episodes", "1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert 0 <= found["held_fraction"] <= 1
+    assert set(found["uniform"]) == {"empowerment_mean", "held_fraction"}
+    # One step of the pendulum: 1.354 nats wherever the velocity is not at its limit.
+    assert 0.5 < found["empowerment_mean"] < 1.36
+    main(["report", str(run), "--grid", "3x3"])
+    assert "report.html" in capsys.readouterr().err
+    page = (run / "report.html").read_text()
+    assert "http" not in page
+    assert page.count("data:image/png;base64") == 5
+    assert "data:video/mp4;base64" in page
+    for name in ("landscape", "landscapes", "snapshots", "certificate", "training"):
+        assert plt.imread(run / "figures" / f"{name}.png").std() > 0.01
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert {"evaluation.json", "episode.mp4", "report.html"} <= set(manifest["files"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("train balloon --out RUN", "Expected the experiment to be one of pendulum"),
+        ("train pendulum --out RUN --steps 0", "Expected steps to be at least 1"),
+        ("train pendulum", "--out"),
+        ("train pendulum --out RUN --joint", "family whose planning is learnt"),
+        ("evaluate RUN", "Expected RUN to be a run folder"),
+        ("report RUN", "Expected RUN to be a run folder"),
+    ],
+)
+def test_mistakes_with_runs_end_in_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    complaint: str,
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -31,8 +31,26 @@ from empowerment.channel import (
 )
 from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
 from empowerment.environments import GridEnv, WorldEnv
-from empowerment.experiments import compute_landscape, grid_states, make_world
-from empowerment.report import Landscape, draw_landscape, write_landscape
+from empowerment.experiments import (
+    PRESETS,
+    Experiment,
+    compute_landscape,
+    evaluate_agent,
+    grid_states,
+    load_agent,
+    make_world,
+    train_agent,
+)
+from empowerment.policy import (
+    Agent,
+    Critic,
+    Policy,
+    Surrogate,
+    fit_surrogate,
+    rollout,
+    train_policy,
+)
+from empowerment.report import Landscape, draw_landscape, write_landscape, write_report
 from empowerment.storage import load_tree, save_tree
 from empowerment.worlds import (
     WORLDS,
@@ -49,11 +67,13 @@ from empowerment.worlds import (
 
 __all__ = [
     "FAMILIES",
+    "PRESETS",
     "WORLDS",
     "AbstractChannel",
     "AbstractDistribution",
     "AbstractWorld",
     "AdditiveChannel",
+    "Agent",
     "Ball",
     "Bounded",
     "Box",
@@ -61,9 +81,11 @@ __all__ = [
     "Categorical",
     "Channel",
     "Codebook",
+    "Critic",
     "DenseChannel",
     "DivergedError",
     "Estimate",
+    "Experiment",
     "Gaussian",
     "Grid",
     "GridEnv",
@@ -73,6 +95,8 @@ __all__ = [
     "LinearGaussian",
     "NotConvergedError",
     "Pendulum",
+    "Policy",
+    "Surrogate",
     "Uniform",
     "WorldEnv",
     "blahut_arimoto",
@@ -81,20 +105,27 @@ __all__ = [
     "discrete_empowerment",
     "draw_landscape",
     "empowerment",
+    "evaluate_agent",
     "exact_empowerment",
     "exact_landscape",
+    "fit_surrogate",
     "gaussian_empowerment",
     "grid_states",
     "information_bound",
     "linearise",
+    "load_agent",
     "load_tree",
     "make_channel",
     "make_world",
     "perceive",
     "reachable",
+    "rollout",
     "save_tree",
     "train",
+    "train_agent",
+    "train_policy",
     "unroll",
     "water_filling",
     "write_landscape",
+    "write_report",
 ]

@@ -10,11 +10,16 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from empowerment.cli.talk import say, show_progress
-from empowerment.experiments.agent import load_agent, train_agent
-from empowerment.experiments.config import PRESETS, Experiment, with_budget
-from empowerment.experiments.evaluation import evaluate_agent
-from empowerment.experiments.run import refresh_manifest
-from empowerment.experiments.survey import survey
+from empowerment.experiments import (
+    PRESETS,
+    Experiment,
+    evaluate_agent,
+    load_agent,
+    refresh_manifest,
+    survey,
+    train_agent,
+    with_budget,
+)
 from empowerment.files import write_whole
 from empowerment.report import write_report
 

@@ -123,7 +123,7 @@ def variational_landscape(
 
     @eqx.filter_jit
     def of_batch(
-        channel: AbstractChannel, world: Bounded, states: Float[Array, "batch state"], keys: Key
+        channel: AbstractChannel, world: Bounded, states: Float[Array, "batch state"], keys: Array
     ) -> tuple[Float[Array, " batch"], Interval | None]:
         def of_state(state: State, key: Key) -> tuple[Scalar, Interval | None]:
             value_key, interval_key = jax.random.split(key)

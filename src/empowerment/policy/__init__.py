@@ -3,7 +3,8 @@
 from empowerment.policy.base import Bound, Critic, Policy, Rollout, rollout
 from empowerment.policy.cost import Outcome, cost, follow
 from empowerment.policy.surrogate import Surrogate, fit_surrogate
-from empowerment.policy.training import Agent, AgentState, train
+from empowerment.policy.training import Agent, AgentState
+from empowerment.policy.training import train as train_policy
 
 __all__ = [
     "Agent",
@@ -18,5 +19,5 @@ __all__ = [
     "fit_surrogate",
     "follow",
     "rollout",
-    "train",
+    "train_policy",
 ]

@@ -44,7 +44,9 @@ class Policy(eqx.Module):
     network: eqx.nn.MLP
     states: Box
 
-    def __init__(self, states: Box, action_size: int, *, width: int, depth: int, key: Key):
+    def __init__(
+        self, states: Box, action_size: int, *, width: int = 128, depth: int = 2, key: Key
+    ):
         self.states = states
         self.network = network(
             states.feature_size, 2 * action_size, width=width, depth=depth, key=key
@@ -74,7 +76,7 @@ class Critic(eqx.Module):
     states: Box
     typical: Scalar
 
-    def __init__(self, states: Box, typical: Scalar, *, width: int, depth: int, key: Key):
+    def __init__(self, states: Box, typical: Scalar, *, width: int = 128, depth: int = 2, key: Key):
         self.states = states
         self.typical = typical
         self.network = network(states.feature_size, 1, width=width, depth=depth, key=key)

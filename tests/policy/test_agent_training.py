@@ -1,0 +1,188 @@
+"""Algorithm 1: who learns, who does not, and that it goes where it should."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from empowerment.channel import AbstractChannel, DivergedError, Estimate, Inputs, make_channel
+from empowerment.policy import Agent, Critic, Policy, fit_surrogate
+from empowerment.policy import training as agent_training
+from empowerment.types import Key, Plan, Scalar, State
+from empowerment.worlds import AbstractWorld, Ball, Bounded
+
+WORLD = Bounded(Ball())
+CALL: dict[str, Any] = {"betas": jnp.full(2, 50.0), "learning_rates": jnp.full(2, 1e-3)}
+
+
+class Slope(eqx.Module):
+    """A bound that says: to the middle."""
+
+    weight: Scalar
+
+    def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
+        return -self.weight * jnp.sum((state - 5.0) ** 2)
+
+
+class Known(AbstractChannel):
+    """A channel whose bound is known in closed form."""
+
+    inputs: Inputs
+    steps: int = eqx.field(static=True)
+
+    def draw(self, state: State, *, key: Key) -> Plan:
+        return jnp.zeros((1, 2))
+
+    def draw_many(self, state: State, count: int, *, key: Key):
+        return jnp.zeros((count, 1, 2)), jnp.zeros(count)
+
+    def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
+        return 2 + jnp.sin(state[0])
+
+    def estimate(self, world: AbstractWorld, state: State, *, num_samples: int, key: Key):
+        return Estimate(self.information(world, state, key=key), jnp.zeros(()))
+
+
+def policy_of(key) -> Policy:
+    return Policy(WORLD.states, 2, width=16, depth=1, key=key)
+
+
+def critic_of(key) -> Critic:
+    return Critic(WORLD.states, jnp.zeros(()), width=16, depth=1, key=key)
+
+
+def same(first, second) -> bool:
+    return bool(eqx.tree_equal(first, second))
+
+
+def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
+    agent = Agent(policy_of(getkey()), critic=critic_of(getkey()))
+    before = agent_training.init(agent, key=getkey())
+    after, info = agent_training.step(
+        before, WORLD, Slope(jnp.array(0.1)), **CALL, num_starts=4, horizon=3, discount=0.9
+    )
+    assert not same(after.agent.policy.network, agent.policy.network)
+    assert agent.critic is not None
+    assert after.agent.critic is not None
+    assert not same(after.agent.critic.network, agent.critic.network)
+    assert same(after.agent.policy.states, agent.policy.states)
+    assert after.agent.channel is None
+    assert int(after.num_updates) == 2
+    assert all(np.isfinite(float(value)) for value in vars(info).values())
+
+
+def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
+    channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
+    agent = Agent(policy_of(getkey()), channel)
+    before = agent_training.init(agent, key=getkey())
+    after, _ = agent_training.step(before, WORLD, **CALL, num_starts=4, horizon=3)
+    assert after.agent.channel is not None
+    assert not same(after.agent.channel.source, channel.source)  # type: ignore[attr-defined]
+    assert same(after.agent.channel.inputs.states, channel.inputs.states)
+
+
+def test_neither_bound_nor_channel_is_refused(getkey):
+    state = agent_training.init(Agent(policy_of(getkey())), key=getkey())
+    with pytest.raises(ValueError, match="got neither"):
+        agent_training.step(state, WORLD, **CALL, num_starts=2, horizon=2)
+
+
+@pytest.mark.parametrize("make_critic", [lambda key: None, critic_of])
+def test_the_policy_goes_where_the_bound_is_high(make_critic):
+    keys = jax.random.split(jax.random.key(3), 4)
+    agent = Agent(policy_of(keys[0]), critic=make_critic(keys[1]))
+    trained = agent_training.train(
+        agent,
+        WORLD,
+        Slope(jnp.array(0.1)),
+        betas=np.full(300, 500.0),
+        num_starts=32,
+        horizon=4,
+        discount=0.9,
+        learning_rate=1e-2,
+        key=keys[2],
+    )
+    policy = trained.state.agent.policy
+    starts = WORLD.states.uniform()
+
+    def moves(key: Key) -> Scalar:
+        state = starts.sample(key=key)
+        successor = WORLD.transition(state, policy(state).mean).mean
+        return jnp.linalg.norm(state - 5) - jnp.linalg.norm(successor - 5)
+
+    closer = jax.vmap(moves)(jax.random.split(keys[3], 64))
+    assert float(jnp.mean(closer > 0)) > 0.95
+    made = [count for count, _ in trained.history]
+    assert made == [100, 200, 300]
+
+
+def test_resumed_training_ends_with_the_same_bits(getkey):
+    agent, key = Agent(policy_of(getkey()), critic=critic_of(getkey())), getkey()
+    kept = []
+    settings: dict[str, Any] = {
+        "betas": np.linspace(5, 50, 6),
+        "num_starts": 4,
+        "horizon": 3,
+        "discount": 0.9,
+        "updates_per_call": 2,
+        "key": key,
+    }
+    bound = Slope(jnp.array(0.1))
+    whole = agent_training.train(agent, WORLD, bound, **settings, progress=kept.append)
+    again = agent_training.train(agent, WORLD, bound, **settings, resume=kept[0])
+    assert same(whole.state.agent, again.state.agent)
+    assert whole.history == again.history
+
+
+def test_beta_horizon_and_budget(getkey):
+    """Beta may change without compiling anew; a trained bound serves any horizon."""
+    traces = 0
+
+    class Counting(eqx.Module):
+        def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
+            nonlocal traces
+            traces += 1
+            return state[0]
+
+    state, bound = agent_training.init(Agent(policy_of(getkey())), key=getkey()), Counting()
+    for beta in (5.0, 2000.0):
+        call = {**CALL, "betas": jnp.full(2, beta)}
+        state, _ = agent_training.step(state, WORLD, bound, **call, num_starts=2, horizon=2)
+    assert traces == 1
+    state, _ = agent_training.step(state, WORLD, bound, **CALL, num_starts=2, horizon=5)
+    assert traces == 2
+    with pytest.raises(ValueError, match="multiple of 100; got 50"):
+        agent_training.train(state.agent, WORLD, bound, betas=np.ones(50), key=getkey())
+
+
+def test_what_is_not_finite_stops_training(getkey):
+    agent = Agent(policy_of(getkey()))
+    with pytest.raises(DivergedError, match="by update 2"):
+        agent_training.train(
+            agent,
+            WORLD,
+            Slope(jnp.array(jnp.nan)),
+            betas=np.ones(4),
+            num_starts=2,
+            horizon=2,
+            updates_per_call=2,
+            key=getkey(),
+        )
+
+
+def test_surrogate_is_the_bound_it_was_fitted_to():
+    inputs = Inputs(WORLD.states, jnp.eye(2))
+    keys = jax.random.split(jax.random.key(0))
+    fitted = fit_surrogate(
+        Known(inputs=inputs, steps=1), WORLD, num_states=512, num_updates=800, width=32, key=keys[0]
+    )
+    states = jax.vmap(lambda key: WORLD.states.uniform().sample(key=key))(
+        jax.random.split(keys[1], 256)
+    )
+    off = jax.vmap(fitted)(states) - (2 + jnp.sin(states[:, 0]))
+    error = float(jnp.sqrt(jnp.mean(off**2)))
+    assert error < 0.1
+    assert float(fitted.error) == pytest.approx(error, rel=0.5)
