@@ -38,8 +38,11 @@ class Surrogate(eqx.Module):
     error: Scalar
 
     def __call__(self, state: State) -> Scalar:
-        """Give the bound at a state, in nats."""
-        return self.mean + self.scale * self.network(self.states.features(state))[0]
+        """Give the bound at a state, in nats; beyond the region, that of the nearest in it."""
+        within = jnp.clip(state, self.states.low, self.states.high)
+        turns = jnp.array([name in self.states.angles for name in self.states.names])
+        features = self.states.features(jnp.where(turns, state, within))
+        return self.mean + self.scale * self.network(features)[0]
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
         """Give the bound at a state, as a channel would estimate it."""
