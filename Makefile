@@ -51,6 +51,7 @@ docs: setup  ## Build the documentation, warnings are errors
 bench: setup  ## Time the judges and the channel, one way against another
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
+	$(BIN)/python -m benchmarks.policy
 
 PRESET ?=
 reproduce: setup  ## Measure again every figure in docs/results.md (long); or PRESET=pendulum over seeds

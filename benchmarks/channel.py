@@ -93,7 +93,8 @@ def torch_updates(num_codes: int) -> Callable[[], None]:
             plans, log_weights = model(state)
             means = future(state, plans)
             seen = means + torch.randn_like(means)
-            distance = (seen[:, :, None] - means[:, None]).square().sum(-1)
+            squares = seen.square().sum(-1)[:, :, None] + means.square().sum(-1)[:, None]
+            distance = squares - 2 * seen @ means.mT
             log_mixture = torch.logsumexp(log_weights[:, None] - 0.5 * distance, dim=-1)
             own = -0.5 * torch.diagonal(distance, dim1=1, dim2=2)
             loss = -(log_weights.exp() * (own - log_mixture)).sum(-1).mean()
@@ -116,31 +117,47 @@ def sgemm_rate() -> float:
     return 10 * 2 * 1024**3 / (time.perf_counter() - start)
 
 
+def interleaved(
+    ours: Callable[[], None], theirs: Callable[[], None] | None
+) -> tuple[float, float | None]:
+    """Time both in turns; give the medians, in seconds for a run."""
+    times: dict[str, list[float]] = {"ours": [], "theirs": []}
+    for run in (ours, theirs):
+        if run is not None:
+            run()
+    for _ in range(_ROUNDS):
+        for name, run in (("ours", ours), ("theirs", theirs)):
+            if run is not None:
+                start = time.perf_counter()
+                run()
+                times[name].append(time.perf_counter() - start)
+    other = float(np.median(times["theirs"])) if times["theirs"] else None
+    return float(np.median(times["ours"])), other
+
+
+def say_ratio(ours: float, theirs: float | None) -> None:
+    """Print both times of an update, and their ratio."""
+    print(f"  JAX      {1e3 * ours:7.2f} ms, {1 / ours:6.1f} updates per second")
+    if theirs is None:
+        print("  PyTorch is not installed; to compare: pip install torch==2.13.0")
+    else:
+        print(f"  PyTorch  {1e3 * theirs:7.2f} ms, {1 / theirs:6.1f} updates per second")
+        print(f"  ratio    {theirs / ours:.2f}", flush=True)
+
+
 def main() -> None:
     pin()
     ours, num_codes = jax_updates()
     try:
         theirs = torch_updates(num_codes)
     except ImportError:
-        print("PyTorch is not installed; nothing to compare with. Try: pip install torch==2.13.0")
         theirs = None
-    ours()
-    times: dict[str, list[float]] = {"JAX": [], "PyTorch": []}
-    for _ in range(_ROUNDS):
-        for name, run in (("JAX", ours), ("PyTorch", theirs)):
-            if run is not None:
-                start = time.perf_counter()
-                run()
-                times[name].append((time.perf_counter() - start) / _UPDATES)
-    own = float(np.median(times["JAX"]))
+    own, other = interleaved(ours, theirs)
+    own, other = own / _UPDATES, None if other is None else other / _UPDATES
     print(
         f"channel update, {_BATCH} states, {num_codes} codes, n = {_STEPS}, one core, interleaved"
     )
-    print(f"  JAX      {1e3 * own:7.2f} ms, {1 / own:6.1f} updates per second")
-    if times["PyTorch"]:
-        other = float(np.median(times["PyTorch"]))
-        print(f"  PyTorch  {1e3 * other:7.2f} ms, {1 / other:6.1f} updates per second")
-        print(f"  ratio    {other / own:.2f}")
+    say_ratio(own, other)
     # Forward once and backward twice through the two matrices that every code meets.
     products = 3 * 2 * _BATCH * num_codes * _WIDTH * (_WIDTH + _STEPS + 1)
     print(f"  matrix products alone: {100 * products / own / sgemm_rate():.0f} % of the sgemm rate")
