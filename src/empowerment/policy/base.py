@@ -117,12 +117,17 @@ def rollout(
         The states and the divergences of the policy from $\mathcal{N}(0, I)$.
     """
 
-    def step(state: State, key: Key) -> tuple[State, tuple[State, Scalar]]:
-        action_key, successor_key = jax.random.split(key)
+    def step(state: State, noise: tuple[Action, State]) -> tuple[State, tuple[State, Scalar]]:
         choice = policy(state)
-        action: Action = choice.sample(key=action_key)
-        successor = world.transition(state, action).sample(key=successor_key)
+        given = world.transition(state, choice.mean + choice.scale * noise[0])
+        successor = given.mean + given.scale * noise[1]
         return successor, (successor, divergence_from_standard(choice))
 
-    _, (successors, divergences) = jax.lax.scan(step, state, jax.random.split(key, horizon))
+    # All noise at once: a key for each step costs more than the step.
+    action_key, successor_key = jax.random.split(key)
+    noise = (
+        jax.random.normal(action_key, (horizon, world.actions.size), state.dtype),
+        jax.random.normal(successor_key, (horizon, state.size), state.dtype),
+    )
+    _, (successors, divergences) = jax.lax.scan(step, state, noise)
     return Rollout(jnp.concatenate([state[None], successors]), divergences)

@@ -15,11 +15,14 @@ from empowerment.channel import AbstractChannel
 from empowerment.channel.training import DivergedError, sample_states
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.cost import Outcome, cost, follow, returns
-from empowerment.types import Key, Scalar, State
+from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
 
 _CLIP = 1.0
 """The largest norm of a gradient."""
+
+_CHUNK = 128
+"""Rollouts at once."""
 
 _TRACE = 0.95
 """How far a return looks ahead before it takes the critic's word."""
@@ -140,6 +143,12 @@ def step(
     slow_parameters, slow_rest = eqx.partition(state.slow_critic, eqx.is_inexact_array)
     key, batch_key = jax.random.split(state.key)
 
+    num_chunks = max(num_starts // _CHUNK, 1)
+    if num_starts % num_chunks:
+        raise ValueError(
+            f"Expected more than {_CHUNK} rollouts to be a multiple of it; got {num_starts}."
+        )
+
     def loss(parameters: Agent, slow: Critic | None, beta: Scalar, key: Key):
         agent: Agent = eqx.combine(parameters, rest)
         judge = agent.channel if bound is None else bound
@@ -148,28 +157,33 @@ def step(
                 "Expected a bound, or an agent with a channel of its own; got neither."
             )
         start_key, follow_key = jax.random.split(key)
-        starts = _starts(world, num_starts, key=start_key)
-
-        def of_start(start: State, key: Key) -> tuple[Scalar, Scalar, Outcome]:
-            outcome = follow(agent.policy, judge, world, start, horizon=horizon, key=key)
-            paid = cost(outcome, beta=beta, discount=discount, critic=slow)
-            error = _critic_error(agent.critic, slow, outcome, beta, discount)
-            return paid, error, outcome
-
-        costs, errors, outcomes = jax.vmap(of_start)(
-            starts, jax.random.split(follow_key, num_starts)
-        )
+        starts = _starts(world, num_starts // num_chunks, key=start_key)
+        outcomes = follow(agent.policy, judge, world, starts, horizon=horizon, key=follow_key)
+        paid = jax.vmap(lambda o: cost(o, beta=beta, discount=discount, critic=slow))(outcomes)
+        error = jax.vmap(lambda o: _critic_error(agent.critic, slow, o, beta, discount))(outcomes)
         # Only the channel moves the bound at the start: that is how it learns everywhere.
-        total = costs.mean() - outcomes.bounds[:, 0].mean() / horizon + errors.mean()
-        return total, (costs.mean(), errors.mean(), outcomes)
+        total = paid.mean() - outcomes.bounds[:, 0].mean() / horizon + error.mean()
+        seen = paid.mean(), error.mean(), outcomes.bounds.mean(), outcomes.divergences.mean()
+        return total, seen
+
+    def gradient_of(parameters: Agent, slow: Critic | None, beta: Scalar, key: Key):
+        """Average over chunks of rollouts: all at once would not fit into the cache."""
+        of_chunk = jax.grad(loss, has_aux=True)
+
+        def add(total, key: Key):
+            return jax.tree.map(jnp.add, total, of_chunk(parameters, slow, beta, key)), None
+
+        first, *others = jax.random.split(key, num_chunks)
+        total = of_chunk(parameters, slow, beta, first)
+        if others:
+            total, _ = jax.lax.scan(add, total, jnp.stack(others))
+        return jax.tree.map(lambda leaf: leaf / num_chunks, total)
 
     def update(carry, inputs):
         parameters, memory, slow_parameters = carry
         beta, learning_rate, key = inputs
         slow = eqx.combine(slow_parameters, slow_rest)
-        gradient, (paid, error, outcomes) = jax.grad(loss, has_aux=True)(
-            parameters, slow, beta, key
-        )
+        gradient, seen = gradient_of(parameters, slow, beta, key)
         with jax.numpy_dtype_promotion("standard"):  # Adam counts in whole numbers.
             changes, memory = optax.scale_by_adam().update(_clip(gradient), memory)
         changes = jax.tree.map(lambda change: -learning_rate * change, changes)
@@ -177,13 +191,9 @@ def step(
         slow_parameters = jax.tree.map(
             lambda slow, fast: slow + _SLOW * (fast - slow), slow_parameters, parameters.critic
         )
-        info = Info(
-            cost=paid,
-            bound=outcomes.bounds.mean(),
-            divergence=outcomes.divergences.mean(),
-            gradient_norm=optax.tree.norm(gradient.policy),
-            critic_error=jnp.sqrt(error),
-        )
+        paid, error, mean_bound, divergence = seen
+        norm = optax.tree.norm(gradient.policy)
+        info = Info(paid, mean_bound, divergence, norm, jnp.sqrt(error))
         return (parameters, memory, slow_parameters), info
 
     keys = jax.random.split(batch_key, learning_rates.size)
