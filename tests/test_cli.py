@@ -203,7 +203,7 @@ def test_interrupt_ends_quietly(
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("empowerment.cli.compute_landscape", interrupt)
+    monkeypatch.setattr("empowerment.cli.landscape.compute_landscape", interrupt)
     with pytest.raises(SystemExit) as stop:
         main([*GAUSSIAN, "--out", str(tmp_path / "table.csv")])
     assert stop.value.code == 130
