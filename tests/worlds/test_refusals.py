@@ -28,6 +28,22 @@ class Stretching(AbstractWorld):
         return Gaussian(state, jnp.ones(1))
 
 
+class Blunt(AbstractWorld):
+    """A world that gives a successor where its distribution is wanted."""
+
+    states: Box
+    actions: Box
+
+    def initial(self) -> Uniform:
+        return self.states.uniform()
+
+    def transition(self, state: jax.Array, action: jax.Array) -> Gaussian:
+        return state + action  # type: ignore[return-value]
+
+    def emission(self, state: jax.Array) -> Gaussian:
+        return Gaussian(state, jnp.ones(1))
+
+
 UNIT = Box((-1.0,), (1.0,), ("x",))
 FREE = Box((-jnp.inf,), (jnp.inf,), ("x",))
 
@@ -46,6 +62,10 @@ def one_dimensional(**changes) -> LinearGaussian:
 
 
 REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
+    "no distribution": (
+        lambda: Blunt(UNIT, UNIT),
+        r"^Expected the transition of Blunt to be a Gaussian with a scale for each mean; got ",
+    ),
     "no noise": (
         lambda: Pendulum(resolution=0.0),
         r"^Expected Pendulum to have positive noise; got a transition of scale "

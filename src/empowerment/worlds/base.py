@@ -27,6 +27,10 @@ def as_array(value: Array | np.ndarray | Sequence[float | int] | float | int) ->
     return jnp.asarray(value, dtype=float)
 
 
+_PARTS = ("mean", "scale")
+"""Of a Gaussian."""
+
+
 class Box(eqx.Module):
     """A region with named axes: where states are looked at, or what actions are allowed.
 
@@ -134,6 +138,13 @@ class AbstractWorld(eqx.Module):
             return
         state, action = self.states.centre, self.actions.centre
         transition, emission = self.transition(state, action), self.emission(state)
+        for name, given in (("transition", transition), ("emission", emission)):
+            shapes = [getattr(getattr(given, part, None), "shape", None) for part in _PARTS]
+            if not isinstance(given, Gaussian) or shapes[0] != shapes[1]:
+                raise ValueError(
+                    f"Expected the {name} of {type(self).__name__} to be a Gaussian with a scale "
+                    f"for each mean; got {type(given).__name__} with shapes {shapes}."
+                )
         if transition.mean.shape != state.shape:
             raise ValueError(
                 f"Expected the successor of a state of shape {state.shape} to have the "
