@@ -1,7 +1,6 @@
 """The pipeline of an agent: train its channel, fit the bound, train its policy."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,18 @@ from empowerment.channel import AbstractChannel, make_channel
 from empowerment.channel import training as channel_training
 from empowerment.experiments.config import Experiment, check
 from empowerment.experiments.landscape import make_world, noise
-from empowerment.experiments.run import Run, Say, open_run, read_manifest
+from empowerment.experiments.run import Keeper, Run, Say, open_run, read_manifest
+from empowerment.experiments.variational import Progress, training_settings
 from empowerment.files import write_whole
-from empowerment.networks import network
 from empowerment.policy import Agent, Critic, Policy, Surrogate, fit_surrogate
 from empowerment.policy import training as policy_training
+from empowerment.policy.surrogate import fresh_surrogate
 from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.types import Key, Scalar
 from empowerment.worlds import Bounded, Grid
 
 _CHANNEL, _SURROGATE, _POLICY = "channel.safetensors", "surrogate.safetensors", "policy.safetensors"
 _METRICS = "metrics.jsonl"
-_CALLS_PER_CHECKPOINT = 5
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -145,21 +141,19 @@ def _train_channel(
     resume = None
     if stored is not None:
         resume = channel_training.Snapshot(stored[0], _pairs(stored[1]), stored[1]["total"])
-    keeper = _Keeper(run, "channel")
+    keeper = Keeper(run, "channel")
 
     def look(at: channel_training.Snapshot) -> None:
         made, bound = at.history[-1]
         keeper.keep(len(at.history), made, at.state, {"history": at.history, "total": at.total})
         progress(f"channel, {bound:.3f} nats", made, at.total)
 
-    is_codebook = experiment.family in ("auto", "codebook")
     with keeper:
         trained = channel_training.train(
             channel,
             world,
             num_updates=experiment.channel_updates,
-            batch_size=32 if is_codebook else 256,
-            learning_rate=3e-3 if is_codebook else 2e-3,
+            **training_settings(channel),
             progress=look,
             resume=resume,
             key=train_key,
@@ -210,7 +204,7 @@ def _train_policy(
     resume = None
     if stored is not None:
         resume = policy_training.Snapshot(stored[0], _pairs(stored[1]))
-    keeper = _Keeper(run, "policy")
+    keeper = Keeper(run, "policy")
     total = experiment.policy_updates
 
     def look(at: policy_training.Snapshot) -> None:
@@ -241,27 +235,6 @@ def _train_policy(
     return trained.state.agent
 
 
-class _Keeper:
-    """Saves a checkpoint now and then, and when training is interrupted."""
-
-    def __init__(self, run: Run, stage: str):
-        self.run, self.stage = run, stage
-        self.newest: tuple[int, Any, dict[str, Any]] | None = None
-
-    def keep(self, calls: int, made: int, state: Any, about: dict[str, Any]) -> None:
-        """Remember where training stands; every few calls on disk."""
-        self.newest = (made, state, about)
-        if calls % _CALLS_PER_CHECKPOINT == 0:
-            self.run.save_checkpoint(self.stage, made, state, about)
-
-    def __enter__(self) -> "_Keeper":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is KeyboardInterrupt and self.newest is not None:
-            self.run.save_checkpoint(self.stage, *self.newest)
-
-
 def _fresh_channel(experiment: Experiment, world: Bounded, key: Key) -> AbstractChannel:
     """Make source and planning; their sizes depend on the key too."""
     return make_channel(
@@ -289,15 +262,9 @@ def _fresh_agent(
 
 def _fresh_surrogate(experiment: Experiment, world: Bounded) -> Surrogate:
     """Make a fit to nothing yet, to be loaded into."""
+    sizes = {"width": experiment.width, "depth": experiment.depth}
     zero = jnp.zeros(())
-    made = network(
-        world.states.feature_size,
-        1,
-        width=experiment.width,
-        depth=experiment.depth,
-        key=jax.random.key(0),
-    )
-    return Surrogate(made, world.states, zero, zero, zero)
+    return fresh_surrogate(world.states, zero, zero, **sizes, key=jax.random.key(0))
 
 
 def _pairs(about: dict[str, Any]) -> list:

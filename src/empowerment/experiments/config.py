@@ -1,6 +1,6 @@
 """What an experiment is: plain settings, and the presets that go by a name."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -152,8 +152,3 @@ def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Say which settings differ, and how."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return ", ".join(f"{name} was {before.get(name)} and is {now.get(name)}" for name in names)
-
-
-def field_names() -> list[str]:
-    """Name every setting."""
-    return [item.name for item in fields(Experiment)]

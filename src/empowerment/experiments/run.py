@@ -21,6 +21,8 @@ _MANIFEST, _LOCK, _CHECKPOINTS = "manifest.json", ".lock", "checkpoints"
 _NUM_KEPT = 2
 """Checkpoints that are kept: should the newest be damaged, there is one before it."""
 
+_CALLS_PER_CHECKPOINT = 5
+
 Say = Callable[[str], None]
 
 
@@ -85,6 +87,29 @@ class Run:
         path = self._checkpoint(stage, count)
         path.with_suffix(".json").unlink(missing_ok=True)  # First what makes it whole.
         path.unlink(missing_ok=True)
+
+
+class Keeper:
+    """Saves a checkpoint now and then, and when training is interrupted."""
+
+    def __init__(self, run: Run, stage: str):
+        self.run, self.stage = run, stage
+        self.newest: tuple[int, Any, dict[str, Any]] | None = None
+
+    def keep(self, calls: int, made: int, state: Any, about: dict[str, Any]) -> None:
+        """Remember where training stands; every few calls on disk."""
+        self.newest = (made, state, about)
+        if calls % _CALLS_PER_CHECKPOINT == 0:
+            self.run.save_checkpoint(self.stage, made, state, about)
+
+    def __enter__(self) -> "Keeper":
+        """Begin to watch a stage."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Save where the stage stands if the user interrupts it."""
+        if kind is KeyboardInterrupt and self.newest is not None:
+            self.run.save_checkpoint(self.stage, *self.newest)
 
 
 @contextlib.contextmanager

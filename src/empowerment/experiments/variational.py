@@ -79,14 +79,11 @@ def trained_channel(
                 f"{(about or {})[name]}; got {saved.get(name)}. Name another file to train anew."
             )
         return load_tree(channel, path)
-    is_codebook = isinstance(channel, Codebook)
-    few = is_codebook and len(channel.intents) < _MANY_CODES
     trained = train(
         channel,
         world,
-        num_updates=BUDGETS[budget] // (2 if is_codebook and not few else 1),
-        batch_size=32 if few else 16 if is_codebook else 256,
-        learning_rate=3e-3 if is_codebook else 2e-3,
+        num_updates=BUDGETS[budget] // (2 if _has_many_codes(channel) else 1),
+        **training_settings(channel),
         progress=lambda at: progress(
             f"training, {at.history[-1][1]:.3f} nats", at.history[-1][0], at.total
         ),
@@ -95,6 +92,17 @@ def trained_channel(
     if path is not None:
         save_tree(trained.channel, path, about=about or {})
     return trained.channel
+
+
+def training_settings(channel: AbstractChannel) -> dict[str, Any]:
+    """Give the batch size and the learning rate that suit the family of a channel."""
+    if not isinstance(channel, Codebook):
+        return {"batch_size": 256, "learning_rate": 2e-3}
+    return {"batch_size": 16 if _has_many_codes(channel) else 32, "learning_rate": 3e-3}
+
+
+def _has_many_codes(channel: AbstractChannel) -> bool:
+    return isinstance(channel, Codebook) and len(channel.intents) >= _MANY_CODES
 
 
 def variational_landscape(

@@ -83,11 +83,18 @@ def fit_surrogate(
     total = num_states + _NUM_JUDGED
     states, bounds = _evaluate(channel, world, total, num_samples, state_key, draw_key)
     mean, scale = bounds.mean(), bounds.std() + 1e-6
-    made = network(world.states.feature_size, 1, width=width, depth=depth, key=network_key)
-    fresh = Surrogate(made, world.states, mean, scale, jnp.zeros(()))
+    fresh = fresh_surrogate(world.states, mean, scale, width=width, depth=depth, key=network_key)
     fitted = _fit(fresh, states[:num_states], bounds[:num_states], num_updates, fit_key)
     off = jax.vmap(fitted)(states[num_states:]) - bounds[num_states:]
     return eqx.tree_at(lambda made: made.error, fitted, jnp.sqrt(jnp.mean(off**2)))
+
+
+def fresh_surrogate(
+    states: Box, mean: Scalar, scale: Scalar, *, width: int, depth: int, key: Key
+) -> Surrogate:
+    """Make a fit to nothing yet: to be trained, or loaded into."""
+    made = network(states.feature_size, 1, width=width, depth=depth, key=key)
+    return Surrogate(made, states, mean, scale, jnp.zeros(()))
 
 
 @eqx.filter_jit

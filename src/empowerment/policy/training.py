@@ -22,7 +22,7 @@ _CLIP = 1.0
 """The largest norm of a gradient."""
 
 _CHUNK = 128
-"""Rollouts at once."""
+"""Rollouts at once, at most."""
 
 _TRACE = 0.95
 """How far a return looks ahead before it takes the critic's word."""
@@ -132,7 +132,8 @@ def step(
             if none, which learns too.
         betas: The weight of empowerment against the prior, for each update.
         learning_rates: One for each update.
-        num_starts: The number of rollouts $M$, from states all over the region.
+        num_starts: The number of rollouts $M$: half from where the world begins, half from all
+            over the region.
         horizon: The number of actions $T$ in a rollout.
         discount: Of what comes later, per step, with a critic.
 
@@ -143,11 +144,8 @@ def step(
     slow_parameters, slow_rest = eqx.partition(state.slow_critic, eqx.is_inexact_array)
     key, batch_key = jax.random.split(state.key)
 
-    num_chunks = max(num_starts // _CHUNK, 1)
-    if num_starts % num_chunks:
-        raise ValueError(
-            f"Expected more than {_CHUNK} rollouts to be a multiple of it; got {num_starts}."
-        )
+    fewest = -(-num_starts // _CHUNK)
+    num_chunks = next(n for n in range(fewest, num_starts + 1) if num_starts % n == 0)
 
     def loss(parameters: Agent, slow: Critic | None, beta: Scalar, key: Key):
         agent: Agent = eqx.combine(parameters, rest)

@@ -202,12 +202,7 @@ def _page(
         if name in figures
     ]
     title = f"{settings['world']}: {settings['steps']}-step empowerment"
-    flags = " ".join(
-        f"--{name.replace('_', '-')} {value}"
-        for name, value in settings.items()
-        if name in ("seed", "steps")
-    )
-    command = f"empower train {settings['world']} {flags} --out {folder.name}"
+    command = f"empower train pendulum {_flags(settings)} --out {folder.name}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>
 body {{ font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
@@ -224,6 +219,18 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 <h2>Versions</h2>{table(versions)}
 </body></html>
 """
+
+
+def _flags(settings: dict[str, Any]) -> str:
+    """Give the flags that make the preset `pendulum`, with critic and not joint, this run."""
+    words = []
+    for name, value in settings.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words += [] if value == (name == "critic") else [f"--{'' if value else 'no-'}{flag}"]
+        elif value is not None and name != "noise":
+            words.append(f"--{flag} {value}")
+    return " ".join(words)
 
 
 def _text(value: Any) -> str:
