@@ -1,0 +1,118 @@
+"""What observations and actions may be."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_LARGEST = np.finfo(np.float32).max
+"""Stands for no limit in many Gymnasium spaces."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spaces:
+    """What observations and actions may be: limits and a name for each axis.
+
+    Limits are kept in single precision, as the data are. They are infinite where there is none;
+    the largest number of single precision counts as none.
+
+    Attributes:
+        observation_low: The least that each axis of an observation can be.
+        observation_high: The most.
+        action_low: The least that each axis of an action can be.
+        action_high: The most.
+        observation_names: A word for each axis of an observation.
+        action_names: A word for each axis of an action.
+    """
+
+    observation_low: np.ndarray
+    observation_high: np.ndarray
+    action_low: np.ndarray
+    action_high: np.ndarray
+    observation_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+
+    def __post_init__(self):
+        """Refuse limits that do not fit the names or each other."""
+        for what in ("observation", "action"):
+            names = tuple(getattr(self, f"{what}_names"))
+            object.__setattr__(self, f"{what}_names", names)
+            limits = [_limit(getattr(self, f"{what}_{end}")) for end in ("low", "high")]
+            for end, limit in zip(("low", "high"), limits, strict=True):
+                object.__setattr__(self, f"{what}_{end}", limit)
+                if limit.shape != (len(names),):
+                    raise ValueError(
+                        f"Expected {what}_{end} to have a number for each of {len(names)} names; "
+                        f"got the shape {limit.shape}."
+                    )
+            low, high = limits
+            if not names or len(set(names)) < len(names):
+                raise ValueError(
+                    f"Expected {what}_names to be one or more different words; got {names}."
+                )
+            if not (np.all(low <= high) and np.all(low < np.inf) and np.all(high > -np.inf)):
+                raise ValueError(
+                    f"Expected {what}_low to be at most {what}_high; got {low.tolist()} and "
+                    f"{high.tolist()}."
+                )
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether limits and names are the same."""
+        return isinstance(other, Spaces) and to_words(self) == to_words(other)
+
+
+def single(values: Any) -> np.ndarray:
+    """Read numbers; those too large for single precision become infinite.
+
+    Args:
+        values: Anything that NumPy takes for numbers.
+
+    Returns:
+        An array of single precision.
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float32)
+
+
+def _limit(values: Any) -> np.ndarray:
+    """Read limits; the largest numbers stand for none."""
+    limit = single(values)
+    return np.where(np.abs(limit) >= _LARGEST, np.copysign(np.float32(np.inf), limit), limit)
+
+
+def to_words(spaces: Spaces) -> dict[str, Any]:
+    """Describe spaces in JSON, which has no infinity: no limit is null.
+
+    Args:
+        spaces: The spaces.
+
+    Returns:
+        What `from_words` reads.
+    """
+    words: dict[str, Any] = {}
+    for what in ("observation", "action"):
+        words[f"{what}_names"] = list(getattr(spaces, f"{what}_names"))
+        for end in ("low", "high"):
+            limit = getattr(spaces, f"{what}_{end}").tolist()
+            words[f"{what}_{end}"] = [v if np.isfinite(v) else None for v in limit]
+    return words
+
+
+def from_words(words: dict[str, Any]) -> Spaces:
+    """Read spaces as `to_words` describes them.
+
+    Args:
+        words: The description.
+
+    Returns:
+        The spaces.
+    """
+    limits = {
+        f"{what}_{end}": np.array(
+            [none if v is None else v for v in words[f"{what}_{end}"]], np.float32
+        )
+        for what in ("observation", "action")
+        for end, none in (("low", -np.inf), ("high", np.inf))
+    }
+    observation, action = words["observation_names"], words["action_names"]
+    return Spaces(**limits, observation_names=tuple(observation), action_names=tuple(action))

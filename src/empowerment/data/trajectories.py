@@ -1,0 +1,248 @@
+"""Logged observations and actions, cut into episodes, and their file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from empowerment.data.archive import DAMAGE, MAX_BYTES, read_arrays, write_arrays
+from empowerment.data.spaces import Spaces, from_words, single, to_words
+
+_FORMAT = "empowerment trajectories, version 1"
+
+_KINDS = {  # The arrays of a file: their type, and how many axes they have
+    "observations": ("float32", 2),
+    "actions": ("float32", 2),
+    "lengths": ("int64", 1),
+    "terminated": ("bool", 1),
+    "truncated": ("bool", 1),
+    "description": ("uint8", 1),
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """What was seen and done from one start, $T$ steps long.
+
+    Numbers are kept in single precision, also those that are not finite; `check` finds them.
+
+    Attributes:
+        observations: $T + 1$ rows; the last is what came of the last action.
+        actions: $T$ rows; each was taken upon the observation of its row.
+        terminated: Whether it came to an end of its own: nothing matters after it.
+        truncated: Whether it was cut, though it could have gone on.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    terminated: bool
+    truncated: bool
+
+    def __post_init__(self):
+        """Refuse what is not aligned."""
+        observations, actions = single(self.observations), single(self.actions)
+        if observations.ndim != 2 or actions.ndim != 2:
+            raise ValueError(
+                "Expected observations and actions of an episode to be rows of numbers; got the "
+                f"shapes {observations.shape} and {actions.shape}."
+            )
+        if len(observations) != len(actions) + 1:
+            raise ValueError(
+                "Expected an episode to have one observation more than actions; got "
+                f"{len(observations)} observations and {len(actions)} actions."
+            )
+        object.__setattr__(self, "observations", observations)
+        object.__setattr__(self, "actions", actions)
+        object.__setattr__(self, "terminated", bool(self.terminated))
+        object.__setattr__(self, "truncated", bool(self.truncated))
+
+    @property
+    def length(self) -> int:
+        """The number of transitions, $T$."""
+        return len(self.actions)
+
+    def part(self, start: int, stop: int) -> "Episode":
+        """Take the transitions from `start` to before `stop`; what does not reach the end is cut.
+
+        Args:
+            start: The row of the first observation.
+            stop: The row of the last observation.
+        """
+        is_last = stop == self.length
+        return Episode(
+            self.observations[start : stop + 1],
+            self.actions[start:stop],
+            terminated=self.terminated and is_last,
+            truncated=self.truncated or not is_last,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Episodes of one system.
+
+    Attributes:
+        episodes: At least one; they may differ in length.
+        spaces: What observations and actions may be.
+        about: What it is, in JSON: `environment` (its id), `seed`, `interval` in seconds if
+            known, and how it was made.
+    """
+
+    episodes: tuple[Episode, ...]
+    spaces: Spaces
+    about: dict[str, Any]
+
+    def __post_init__(self):
+        """Refuse episodes that do not fit the spaces."""
+        object.__setattr__(self, "episodes", tuple(self.episodes))
+        if not self.episodes:
+            raise ValueError("Expected trajectories to have at least one episode; got none.")
+        sizes = (self.observation_size, self.action_size)
+        for index, episode in enumerate(self.episodes):
+            found = (episode.observations.shape[1], episode.actions.shape[1])
+            if found != sizes:
+                raise ValueError(
+                    f"Expected every episode to have {sizes[0]} numbers in an observation and "
+                    f"{sizes[1]} in an action; episode {index} has {found[0]} and {found[1]}."
+                )
+
+    @property
+    def num_transitions(self) -> int:
+        """The number of actions in all episodes."""
+        return sum(episode.length for episode in self.episodes)
+
+    @property
+    def observation_size(self) -> int:
+        """The number of axes of an observation."""
+        return len(self.spaces.observation_names)
+
+    @property
+    def action_size(self) -> int:
+        """The number of axes of an action."""
+        return len(self.spaces.action_names)
+
+    def save(self, path: Path) -> None:
+        """Write everything to one `.npz` file, whole or not at all; the same data, the same bits.
+
+        Args:
+            path: The file.
+        """
+        description = {"format": _FORMAT, "spaces": to_words(self.spaces), "about": self.about}
+        text = json.dumps(description, allow_nan=False, sort_keys=True)
+        write_arrays(
+            Path(path),
+            {
+                "observations": np.concatenate([each.observations for each in self.episodes]),
+                "actions": np.concatenate([each.actions for each in self.episodes]),
+                "lengths": np.array([each.length for each in self.episodes], np.int64),
+                "terminated": np.array([each.terminated for each in self.episodes]),
+                "truncated": np.array([each.truncated for each in self.episodes]),
+                "description": np.frombuffer(text.encode(), np.uint8),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Path, *, max_bytes: int = MAX_BYTES) -> "Trajectories":
+        """Read what `save` has written.
+
+        Args:
+            path: The file.
+            max_bytes: What it may hold at most; more is refused before memory is taken for it.
+
+        Raises:
+            ValueError: If the file is another, damaged, or too large.
+        """
+        try:
+            arrays = read_arrays(Path(path), _KINDS, max_bytes=max_bytes)
+            description = json.loads(arrays["description"].tobytes().decode())
+            if description["format"] != _FORMAT:
+                raise ValueError(f"the format {description['format']!r}")
+            spaces = from_words(description["spaces"])
+            return cls(_cut(arrays), spaces, dict(description["about"]))
+        except DAMAGE as error:
+            what = str(error) or type(error).__name__
+            raise ValueError(
+                f"Expected {path} to be a file of trajectories, as `empower collect` writes "
+                f"them; got {what.rstrip('.')}."
+            ) from error
+
+    def split(self, fraction: float, *, seed: int) -> tuple["Trajectories", "Trajectories"]:
+        """Hold out whole episodes, or the tail of the only one.
+
+        Args:
+            fraction: About how many of the transitions to hold out, above 0 and below 1.
+            seed: Of which episodes.
+
+        Returns:
+            What is left, and what is held out; both have at least one transition.
+        """
+        if not 0 < fraction < 1:
+            raise ValueError(f"Expected fraction to be above 0 and below 1; got {fraction}.")
+        if len(self.episodes) == 1:
+            return self._split_only(fraction)
+        order = np.random.default_rng(seed).permutation(len(self.episodes))
+        lengths = np.array([episode.length for episode in self.episodes])
+        before = np.cumsum(lengths[order]) - lengths[order]
+        count = int(np.searchsorted(before, fraction * self.num_transitions))
+        count = min(max(count, 1), len(order) - 1)
+        kept, held = np.sort(order[count:]), np.sort(order[:count])
+        parts = [[self.episodes[index] for index in indices] for indices in (kept, held)]
+        return self._with(parts[0]), self._with(parts[1])
+
+    def _split_only(self, fraction: float) -> tuple["Trajectories", "Trajectories"]:
+        """Cut the only episode in two; the observation at the cut is in both."""
+        (whole,) = self.episodes
+        if whole.length < 2:
+            raise ValueError(
+                "Expected data to split to have two episodes or two transitions; got one episode "
+                f"of length {whole.length}."
+            )
+        cut = min(max(round((1 - fraction) * whole.length), 1), whole.length - 1)
+        return self._with([whole.part(0, cut)]), self._with([whole.part(cut, whole.length)])
+
+    def _with(self, episodes: list[Episode]) -> "Trajectories":
+        return Trajectories(tuple(episodes), self.spaces, self.about)
+
+
+def join(first: Trajectories, *others: Trajectories) -> Trajectories:
+    """Put trajectories of the same spaces together.
+
+    Args:
+        first: Its episodes come first.
+        *others: Those that follow.
+
+    Returns:
+        All episodes; of what is known about the parts, what they have in common.
+    """
+    for other in others:
+        if other.spaces != first.spaces:
+            raise ValueError(
+                "Expected trajectories to join to have the same spaces; got "
+                f"{to_words(first.spaces)} and {to_words(other.spaces)}."
+            )
+    parts = (first, *others)
+    common = {
+        key: value
+        for key, value in first.about.items()
+        if all(key in part.about and part.about[key] == value for part in others)
+    }
+    episodes = tuple(episode for part in parts for episode in part.episodes)
+    about = {**common, "parts": [part.about for part in parts]} if others else first.about
+    return Trajectories(episodes, first.spaces, about)
+
+
+def _cut(arrays: dict[str, np.ndarray]) -> tuple[Episode, ...]:
+    """Cut concatenated arrays into episodes."""
+    lengths, ends = arrays["lengths"], (arrays["terminated"], arrays["truncated"])
+    counts = {len(lengths), *map(len, ends)}
+    steps, count = len(arrays["actions"]), len(lengths)
+    fits = np.all((lengths >= 0) & (lengths <= steps)) and int(lengths.sum()) == steps
+    if len(counts) > 1 or not fits or len(arrays["observations"]) != steps + count:
+        raise ValueError("lengths of episodes that do not add up")
+    actions = np.split(arrays["actions"], np.cumsum(lengths)[:-1])
+    observations = np.split(arrays["observations"], np.cumsum(lengths + 1)[:-1])
+    return tuple(map(Episode, observations, actions, ends[0].tolist(), ends[1].tolist()))
