@@ -1,9 +1,21 @@
-"""The named worlds as Gymnasium environments; importing this registers them."""
+"""The named worlds and the balls as Gymnasium environments; importing this registers them."""
 
+from empowerment.environments.balls import BallsEnv, joint, per_ball
 from empowerment.environments.continuous import WorldEnv
 from empowerment.environments.discrete import GridEnv
-from empowerment.environments.registration import ENVIRONMENTS, register
+from empowerment.environments.parallel import make_parallel
+from empowerment.environments.registration import BALLS, ENVIRONMENTS, register
 
 register()
 
-__all__ = ["ENVIRONMENTS", "GridEnv", "WorldEnv", "register"]
+__all__ = [
+    "BALLS",
+    "ENVIRONMENTS",
+    "BallsEnv",
+    "GridEnv",
+    "WorldEnv",
+    "joint",
+    "make_parallel",
+    "per_ball",
+    "register",
+]

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, UInt32
 from numpy.typing import ArrayLike
 
 from empowerment.environments import pictures
-from empowerment.environments.door import check_render_mode, given_start
+from empowerment.environments.door import check_render_mode, finite_array, given_start
 from empowerment.environments.drawing import Frame
 from empowerment.types import Observation, State
 from empowerment.worlds import AbstractWorld, Box
@@ -102,7 +102,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             state, observation = _start(self.world, self._periodic, self._entropy())
         else:
             shape = self.world.states.low.shape
-            state = jnp.asarray(self._vector("the start state", given, shape))
+            state = jnp.asarray(finite_array("the start state", given, shape, self._dtype))
             observation = _observe(self.world, self._periodic, state)
         shown = np.array(observation, np.float32)
         if shown not in self.observation_space:
@@ -126,7 +126,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             Gymnasium's five: observation, reward, terminated, truncated, information.
         """
         state, space = self._current(), self.action_space
-        given = self._vector("the action", action, space.shape)
+        given = finite_array("the action", action, space.shape, self._dtype)
         allowed = np.clip(given, space.low, space.high, dtype=self._dtype)
         self._state, observation = _step(
             self.world, self._periodic, state, allowed, self._entropy()
@@ -152,20 +152,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def _entropy(self) -> Entropy:
         """Draw the bits of a key: all randomness comes from Gymnasium's generator."""
         return self.np_random.integers(2**32, size=2, dtype=np.uint32)
-
-    def _vector(self, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Read a vector that came from outside."""
-        try:
-            with np.errstate(over="ignore"):  # too large becomes infinite: refused below
-                vector = np.asarray(value, self._dtype)
-        except (TypeError, ValueError):
-            vector = None
-        if vector is None or vector.shape != shape or not np.isfinite(vector).all():
-            raise ValueError(
-                f"Expected {what} to be {shape[0]} finite number{'s' * (shape[0] > 1)} in "
-                f"an array of shape {shape}; got {value!r}."
-            )
-        return vector
 
 
 def _wrap(periodic: tuple[bool, ...], observation: Observation) -> Float[Array, " observation"]:

@@ -116,6 +116,45 @@ def ball(
     return canvas.frame()
 
 
+def balls(
+    positions: Float[np.ndarray, "balls 2"],
+    forces: Float[np.ndarray, "balls 2"] | None,
+    *,
+    side: float,
+    radius: float,
+    seer: int | None = None,
+    rays: Float[np.ndarray, "rays 2"] | None = None,
+) -> Frame:
+    """Draw several balls in a box, and what one of them sees.
+
+    Args:
+        positions: Where the middles of the balls are.
+        forces: Drawn from the middle of each ball; a length of one reaches its rim.
+        side: The side of the box.
+        radius: The radius of the balls.
+        seer: The ball that stands out, all of them by default.
+        rays: Where the rays of that ball end.
+
+    Returns:
+        A frame of 400 by 400 pixels.
+    """
+    wall = 0.025 * side
+    canvas = Canvas(400, 400, view_height=1.1 * side, centre=(side / 2, side / 2))
+    canvas.rectangle((-wall, -wall), (side + wall, side + wall), INK, corner=wall)
+    canvas.rectangle((0.0, 0.0), (side, side), FLOOR)
+    places = [(float(x), float(y)) for x, y in positions]
+    if seer is not None and rays is not None:
+        for x, y in rays:
+            canvas.line([places[seer], (float(x), float(y))], 0.004 * side, ACCENT)
+    for number, place in enumerate(places):
+        canvas.disc(place, radius, ACCENT if seer in (None, number) else STEEL)
+    if forces is not None:
+        for (x, y), force in zip(places, forces, strict=True):
+            tip = (x + radius * float(force[0]), y + radius * float(force[1]))
+            canvas.line([(x, y), tip], 0.2 * radius, INK)
+    return canvas.frame()
+
+
 def cart(state: Float[np.ndarray, " state"], action: Float[np.ndarray, " action"] | None) -> Frame:
     """Draw the cart on its rail; the view follows it where it leaves the middle.
 

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 
 from empowerment.environments import pictures
+from empowerment.environments.balls import BallsEnv
 from empowerment.environments.continuous import WorldEnv
 from empowerment.environments.discrete import GridEnv
 from empowerment.worlds import (
@@ -22,8 +23,12 @@ from empowerment.worlds import (
 ENVIRONMENTS: dict[str, str] = {name: f"empowerment/{name.capitalize()}-v0" for name in WORLDS}
 """The Gymnasium name of each world in `empowerment.worlds.WORLDS`."""
 
+BALLS = "empowerment/Balls-v0"
+"""The Gymnasium name of the balls, which are no world: there is nothing to imagine in."""
+
 _EPISODE_STEPS = {"pendulum": 400, "ball": 200, "cart": 200}  # the pendulum's are 20 s
 _GRID_EPISODE_STEPS = 100
+_BALLS_EPISODE_STEPS = 200  # 10 s
 
 
 def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
@@ -126,4 +131,10 @@ def register() -> None:
             entry_point=f"{__name__}:{factory.__name__}",
             kwargs={"name": name} if factory is make_grid else {},
             max_episode_steps=_EPISODE_STEPS.get(name, _GRID_EPISODE_STEPS),
+        )
+    if BALLS not in gymnasium.registry:
+        gymnasium.register(
+            BALLS,
+            entry_point=f"{BallsEnv.__module__}:{BallsEnv.__name__}",
+            max_episode_steps=_BALLS_EPISODE_STEPS,
         )

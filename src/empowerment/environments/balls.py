@@ -1,0 +1,282 @@
+"""Balls that push each other about in a box, by Box2D: a room for several agents."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, final
+
+import gymnasium
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from empowerment.environments import pictures
+from empowerment.environments.continuous import LARGEST
+from empowerment.environments.door import check_options, check_render_mode, finite_array
+from empowerment.environments.drawing import Frame
+from empowerment.environments.lidar import Lidar
+from empowerment.environments.physics import INTERVAL, MAX_SPEED, OVERLAP, RADIUS, SKIN, build, push
+
+NUM_RAYS = 40
+OBSERVATION_SIZE = 4 + NUM_RAYS
+"""What a ball sees: two positions, two velocities, and the ranges of its laser."""
+ACTION_SIZE = 2
+OPTIONS = ("positions", "velocities")
+"""What a reset can be told."""
+
+_MAX_COVER = 0.4
+"""Balls that cover more of the floor find no place by chance."""
+
+
+def per_ball(
+    values: Shaped[np.ndarray, "*batch joint"], num_balls: int
+) -> Shaped[np.ndarray, "*batch balls each"]:
+    """View joint observations or actions ball by ball.
+
+    Args:
+        values: Of all balls, one after the other.
+        num_balls: How many there are.
+
+    Returns:
+        The same numbers with an axis for the balls: 44 observations or 2 forces each.
+    """
+    return values.reshape(*values.shape[:-1], num_balls, values.shape[-1] // num_balls)
+
+
+def joint(values: Shaped[np.ndarray, "*batch balls each"]) -> Shaped[np.ndarray, "*batch joint"]:
+    """Put together what `per_ball` takes apart.
+
+    Args:
+        values: Observations or actions with an axis for the balls.
+
+    Returns:
+        The same numbers, one ball after the other.
+    """
+    return values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])
+
+
+@final
+class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Balls in a box, each pushed by a force of its own: no gravity, nothing bounces.
+
+    Every ball sees where it is, how fast it moves, and 40 ranges from its middle to the
+    walls and the other balls, the first along the x axis and the rest anticlockwise. What
+    it does not see is its spin, which friction gives it and takes away.
+
+    Observations and actions are joint, one ball after the other: `per_ball` takes them
+    apart and `joint` puts them together, so that every ball can have an agent of its own,
+    within `single_observation_space` and `single_action_space`. There is no reward and no
+    end: the reward is always zero, `terminated` always false.
+
+    A start may be given as `options={"positions": ..., "velocities": ...}`, each with a
+    row for each ball; without positions the balls lie anywhere without overlap, without
+    velocities they are at rest. Each step and each reset informs of
+
+    - `wall_touches`: for each ball, whether it is in contact with a wall,
+    - `contacts`: how many pairs of balls are in contact,
+    - `wall_distances`: for each ball, how far its rim is from the nearest wall,
+    - `pair_distances`: for each pair, how far apart their middles are.
+
+    Contact is what Box2D calls so: a rim within 0.01 of a wall, two middles within a
+    diameter.
+
+    Deviation: the paper names inelastic collisions, density, friction and radius; the box,
+    the force and the interval are ours.
+
+    Args:
+        num_balls: How many.
+        side: The side of the box.
+        max_force: The strongest force along each axis; stronger ones are clipped.
+        show_lidar_of: The ball whose rays are drawn, by its index, or None for no rays.
+        render_mode: `"rgb_array"`, or None for no pictures.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium's own way)
+        "render_modes": ["rgb_array"],
+        "render_fps": round(1 / INTERVAL),
+    }
+
+    action_space: gymnasium.spaces.Box
+    observation_space: gymnasium.spaces.Box
+
+    def __init__(
+        self,
+        num_balls: int = 4,
+        *,
+        side: float = 10.0,
+        max_force: float = 60.0,
+        show_lidar_of: int | None = None,
+        render_mode: str | None = None,
+    ):
+        check_render_mode(render_mode, self.metadata["render_modes"])
+        _check_sizes(num_balls, side, max_force, show_lidar_of)
+        self.num_balls, self.side, self.render_mode = num_balls, float(side), render_mode
+        low = np.array([0, 0, -LARGEST, -LARGEST] + [0] * NUM_RAYS, np.float32)
+        high = [side, side, LARGEST, LARGEST] + [math.sqrt(2) * side] * NUM_RAYS
+        self.single_observation_space = gymnasium.spaces.Box(low, np.array(high, np.float32))
+        force = np.full(ACTION_SIZE, max_force, np.float32)
+        self.single_action_space = gymnasium.spaces.Box(-force, force)
+        self.observation_space = _repeat(self.single_observation_space, num_balls)
+        self.action_space = _repeat(self.single_action_space, num_balls)
+        self._lidar = Lidar(NUM_RAYS, side=self.side, radius=RADIUS)
+        self._pairs = np.triu_indices(num_balls, 1)
+        self._show_lidar_of = show_lidar_of
+        self._world: Any = None
+        self._bodies: list[Any] = []
+        self._action: np.ndarray | None = None
+
+    @property
+    def state(self) -> Float[np.ndarray, "balls 4"]:
+        """The two positions and two velocities of each ball."""
+        self._check_reset()
+        places = ((body.position, body.linearVelocity) for body in self._bodies)
+        return np.array([(p.x, p.y, v.x, v.y) for p, v in places])
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Float[np.ndarray, " observation"], dict[str, Any]]:
+        """Start anew, anywhere or from given positions.
+
+        Args:
+            seed: For where the balls lie from here on; nothing else is random.
+            options: May have `"positions"` and `"velocities"` to start from.
+
+        Returns:
+            The first joint observation, and the information that steps give.
+        """
+        super().reset(seed=seed)
+        check_options(options, OPTIONS)
+        given, shape = options or {}, (self.num_balls, 2)
+        positions, velocities = given.get("positions"), given.get("velocities")
+        if positions is None:
+            positions = self._scatter()
+        else:
+            positions = finite_array("the start positions", positions, shape, np.float64)
+            self._check_places(positions)
+        if velocities is None:
+            velocities = np.zeros(shape)
+        else:
+            velocities = finite_array("the start velocities", velocities, shape, np.float64)
+            if np.abs(velocities).max() > MAX_SPEED:
+                raise ValueError(
+                    f"Expected the start velocities to be at most {MAX_SPEED:g}; "
+                    f"got {velocities.tolist()}."
+                )
+        # A new world: what an old one remembers of contacts would tell on the new episode.
+        self._world, self._bodies = build(self.side, positions, velocities)
+        self._action = None
+        return self._look()
+
+    def step(
+        self, action: Any
+    ) -> tuple[Float[np.ndarray, " observation"], float, bool, bool, dict[str, Any]]:
+        """Push all balls for one step; the reward is zero and nothing ever ends.
+
+        Args:
+            action: The forces, x and y of one ball after the other, all finite.
+
+        Returns:
+            Gymnasium's five: observation, reward, terminated, truncated, information.
+        """
+        self._check_reset()
+        space = self.action_space
+        given = finite_array("the action", action, space.shape, np.float32)
+        forces = per_ball(np.clip(given, space.low, space.high), self.num_balls)
+        push(self._world, self._bodies, forces)
+        self._action = forces
+        observation, info = self._look()
+        return observation, 0.0, False, False, info
+
+    def render(self) -> Frame | None:
+        """Draw the balls, the forces on them, and the rays of one ball if asked for."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("No render mode: make it with render_mode='rgb_array'.")
+            return None
+        positions, seer = self.state[:, :2], self._show_lidar_of
+        rays = None
+        if seer is not None:
+            ranges = self._lidar(positions)[seer]
+            rays = positions[seer] + ranges[:, None] * self._lidar.directions
+        forces = None if self._action is None else self._action / self.single_action_space.high
+        return pictures.balls(
+            positions, forces, side=self.side, radius=RADIUS, seer=seer, rays=rays
+        )
+
+    def _check_reset(self) -> None:
+        """Refuse to go on where nothing has begun."""
+        if self._world is None:
+            raise gymnasium.error.ResetNeeded(
+                "Expected the environment to be reset before it is used; call `reset`."
+            )
+
+    def _look(self) -> tuple[Float[np.ndarray, " observation"], dict[str, Any]]:
+        """Give what all balls see, and what is to be known of them."""
+        state = self.state
+        positions = state[:, :2]
+        seen = np.concatenate([state, self._lidar(positions)], axis=1, dtype=np.float32)
+        walls, pairs = self._distances(positions)
+        touches: Bool[np.ndarray, " balls"] = walls <= SKIN
+        info = {
+            "wall_touches": touches,
+            "contacts": int((pairs <= 2 * RADIUS).sum()),
+            "wall_distances": walls,
+            "pair_distances": pairs,
+        }
+        return joint(seen), info
+
+    def _distances(
+        self, positions: Float[np.ndarray, "balls 2"]
+    ) -> tuple[Float[np.ndarray, " balls"], Float[np.ndarray, " pairs"]]:
+        """Measure from rims to the nearest walls, and between the middles of pairs."""
+        walls = np.minimum(positions, self.side - positions).min(axis=1) - RADIUS
+        first, second = self._pairs
+        apart = positions[first] - positions[second]
+        return walls, np.hypot(apart[:, 0], apart[:, 1])
+
+    def _scatter(self) -> Float[np.ndarray, "balls 2"]:
+        """Put one ball after the other anywhere where it has room."""
+        while True:  # rarely do the first balls leave the last no room
+            places = np.empty((0, 2))
+            while len(places) < self.num_balls:
+                tries = self.np_random.uniform(RADIUS, self.side - RADIUS, (64, 2))
+                apart = tries[:, None] - places
+                free = np.hypot(apart[..., 0], apart[..., 1]).min(axis=1, initial=np.inf)
+                found = tries[free >= 2 * RADIUS]
+                if not len(found):
+                    break
+                places = np.concatenate([places, found[:1]])
+            else:
+                return places
+
+    def _check_places(self, positions: Float[np.ndarray, "balls 2"]) -> None:
+        """Refuse balls in walls or in one another."""
+        walls, pairs = self._distances(positions)
+        if walls.min() < -OVERLAP or pairs.min(initial=np.inf) < 2 * RADIUS - OVERLAP:
+            raise ValueError(
+                f"Expected the start positions to be at least {RADIUS:g} from the walls and "
+                f"{2 * RADIUS:g} from one another in a box of side {self.side:g}; "
+                f"got {positions.tolist()}."
+            )
+
+
+def _repeat(space: gymnasium.spaces.Box, times: int) -> gymnasium.spaces.Box:
+    """Give the space of several of a kind, one after the other."""
+    return gymnasium.spaces.Box(np.tile(space.low, times), np.tile(space.high, times))
+
+
+def _check_sizes(num_balls: int, side: float, max_force: float, show_lidar_of: int | None) -> None:
+    """Refuse numbers that make no box of balls."""
+    if isinstance(num_balls, bool) or not isinstance(num_balls, int) or num_balls < 1:
+        raise ValueError(f"Expected num_balls to be a whole number from 1; got {num_balls!r}.")
+    for name, value in (("side", side), ("max_force", max_force)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"Expected {name} to be positive and finite; got {value!r}.")
+    least = RADIUS * math.sqrt(num_balls * math.pi / _MAX_COVER)
+    if side < least:
+        raise ValueError(
+            f"Expected side to be at least {math.ceil(100 * least) / 100:g}, so that "
+            f"{num_balls} balls have room; got {side!r}."
+        )
+    if show_lidar_of is not None and show_lidar_of not in range(num_balls):
+        raise ValueError(
+            f"Expected show_lidar_of to be None or the index of one of {num_balls} balls; "
+            f"got {show_lidar_of!r}."
+        )
