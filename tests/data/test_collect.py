@@ -1,0 +1,204 @@
+"""Collected data: whole episodes, the same for any number of workers, whatever befalls them."""
+
+import functools
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+from worlds_for_tests import Counting
+
+from empowerment.data import Spaces, Trajectories, collect
+
+DOOMED = functools.partial(Counting, dies_if=0.1, hangs_if=0.1, fails_if=0.1)
+
+
+def assert_consistent(data: Trajectories, *, steps: int):
+    """No transition is of two episodes, each action is the one that was taken, names are once."""
+    names = [float(episode.observations[0, 0]) for episode in data.episodes]
+    assert len(set(names)) == len(names)
+    assert data.num_transitions == steps
+    for name, episode in zip(names, data.episodes, strict=True):
+        np.testing.assert_array_equal(episode.observations[:, 0], name)
+        np.testing.assert_array_equal(episode.observations[:, 1], np.arange(episode.length + 1))
+        sums = np.concatenate([[0], np.cumsum(episode.actions.sum(axis=1))])
+        np.testing.assert_allclose(episode.observations[:, 2], sums, rtol=1e-5, atol=1e-5)
+        assert episode.terminated != episode.truncated
+        assert np.all(episode.actions >= data.spaces.action_low)
+        assert np.all(episode.actions <= data.spaces.action_high)
+
+
+def assert_same(left: Trajectories, right: Trajectories):
+    assert left.about == right.about
+    assert len(left.episodes) == len(right.episodes)
+    for one, other in zip(left.episodes, right.episodes, strict=True):
+        np.testing.assert_array_equal(one.observations, other.observations)
+        np.testing.assert_array_equal(one.actions, other.actions)
+        assert (one.terminated, one.truncated) == (other.terminated, other.truncated)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "Autoreset"])
+def test_episodes_are_whole_and_reproducible(wrapped: bool):  # noqa: FBT001
+    make = (lambda: gymnasium.wrappers.Autoreset(Counting())) if wrapped else Counting
+    data, report = collect(make, steps=101, seed=5)
+    assert_consistent(data, steps=101)
+    assert (report.num_transitions, report.num_episodes) == (101, len(data.episodes))
+    assert report.lost == ()
+    assert {episode.terminated for episode in data.episodes} == {True, False}
+    assert_same(collect(make, steps=101, seed=5)[0], data)
+    other, _ = collect(make, steps=101, seed=6)
+    assert other.episodes[0].observations[0, 0] != data.episodes[0].observations[0, 0]
+    # More steps only add to what there is, but for the end of the last episode.
+    longer, _ = collect(make, steps=150, seed=5)
+    for one, another in zip(data.episodes[:-1], longer.episodes, strict=False):
+        np.testing.assert_array_equal(one.observations, another.observations)
+
+
+def test_workers_that_die_or_hang_are_replaced_and_the_data_are_the_same():
+    told = []
+    data, report = collect(
+        DOOMED,
+        steps=30,
+        seed=31,
+        workers=2,
+        timeout=2.0,
+        progress=lambda doing, done, total: told.append((done, total)),
+    )
+    assert_consistent(data, steps=30)
+    assert [(lost.index, lost.why) for lost in report.lost] == [
+        (6, "died"),
+        (7, "failed"),
+        (9, "hung"),
+    ]
+    assert report.restarts >= 2
+    assert data.about["episodes_lost"] == 3
+    words = report.in_words()
+    assert "3 episodes were dropped (1 died, 1 failed, 1 hung;" in words
+    assert told[-1] == (30, 30)
+    by_why = {lost.why: lost.detail for lost in report.lost}
+    assert "exit code 7" in by_why["died"]
+    assert by_why["failed"] == "ArithmeticError: the world is broken"
+    # One that never fails gives the same episodes, but for those that were lost.
+    calm, _ = collect(Counting, steps=100, seed=31)
+    kept = [e for i, e in enumerate(calm.episodes) if i not in {lost.index for lost in report.lost}]
+    for one, other in zip(data.episodes[:-1], kept, strict=False):
+        np.testing.assert_array_equal(one.observations, other.observations)
+
+
+def test_workers_make_no_difference():
+    data, report = collect("worlds_for_tests:Counting-v0", steps=60, seed=1, workers=2)
+    assert_consistent(data, steps=60)
+    assert (report.restarts, report.lost) == (0, ())
+    assert_same(collect("worlds_for_tests:Counting-v0", steps=60, seed=1)[0], data)
+
+
+def test_an_environment_that_always_fails_is_given_up():
+    always = functools.partial(Counting, fails_if=1.0)
+    with pytest.raises(
+        ValueError, match=r"5 of the first 5 did not \(the last failed: Arithm.*broken\)"
+    ):
+        collect(always, steps=10, seed=0)
+
+
+def test_our_own_environments_and_their_interval():
+    data, _ = collect("empowerment/Pendulum-v0", steps=410, seed=0)
+    assert [episode.length for episode in data.episodes] == [400, 10]
+    assert all(episode.truncated and not episode.terminated for episode in data.episodes)
+    assert data.about["environment"] == "empowerment/Pendulum-v0"
+    assert data.about["interval"] == pytest.approx(0.05)
+    np.testing.assert_array_equal(data.spaces.action_high, 2)
+    ball, _ = collect("empowerment/Ball-v0", steps=20, seed=0)
+    assert (ball.observation_size, ball.action_size) == (2, 2)
+
+
+def test_an_environment_without_end_is_cut(monkeypatch: pytest.MonkeyPatch):
+    class Endless(Counting):
+        def step(self, action):
+            observation, reward, _, _, info = super().step(action)
+            return observation, reward, False, False, info
+
+    monkeypatch.setattr("empowerment.data.collection.EPISODE_LIMIT", 25)
+    data, _ = collect(Endless, steps=60, seed=0)
+    assert [episode.length for episode in data.episodes] == [25, 25, 10]
+    assert_consistent(data, steps=60)
+
+
+class Chase:
+    """Act on what is seen; far out of bounds now and then."""
+
+    def __init__(self, spaces: Spaces):
+        self.size = len(spaces.action_low)
+
+    def reset(self, *, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, observation: np.ndarray) -> np.ndarray:
+        return observation[1] * self.random.choice([0.1, -50.0]) + np.zeros(self.size)
+
+
+def test_another_policy_acts_on_what_it_sees_and_is_clipped():
+    data, _ = collect(Counting, steps=50, seed=0, policy=Chase)
+    assert_consistent(data, steps=50)
+    for episode in data.episodes:
+        np.testing.assert_array_equal(episode.actions[0], np.array([0, 0.1], np.float32))
+    seen = np.concatenate([episode.actions[1:, 0] for episode in data.episodes])
+    assert np.any(seen == -1)
+    assert np.any(seen == np.float32(0.1))
+    assert data.about["policy"] == "chase"
+
+
+class Refused(gymnasium.Env):
+    def __init__(self, observations: gymnasium.Space, actions: gymnasium.Space):
+        self.observation_space, self.action_space = observations, actions
+
+
+VECTOR = Box(-1, 1, (2,))
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "what"),
+    [
+        (Discrete(3), VECTOR, r"observation space .* Box of numbers; got Discrete\(3\)"),
+        (Dict(a=VECTOR), VECTOR, r"FlattenObservation"),
+        (VECTOR, Discrete(2), r"action space .*Discrete\(2\). Only continuous actions"),
+        (Box(0, 255, (8, 8, 3), np.uint8), VECTOR, r"the shape \(8, 8, 3\), such as an image"),
+        (VECTOR, Box(-1, 1, (2, 2)), r"action space .* vectors.*shape \(2, 2\)"),
+        (VECTOR, Box(0, 3, (2,), np.int64), r"real numbers"),
+        (VECTOR, Box(-1, np.inf, (1,)), r"actions of .* to have limits"),
+    ],
+)
+def test_spaces_that_cannot_be_learnt_from_are_refused(observations, actions, what: str):
+    with pytest.raises(ValueError, match=what):
+        collect(lambda: Refused(observations, actions), steps=10, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ({"environment": "Nowhere-v7"}, "Nowhere-v7 to be an environment that Gymnasium can make"),
+        ({"environment": "no_such_module:A-v0"}, "no_such_module"),
+        ({"environment": "CartPole-v1"}, "Discrete"),
+        ({"steps": 0}, "steps to be at least 1; got 0"),
+        ({"workers": -1}, "workers to be at least 0; got -1"),
+        ({"seed": -1}, "seed to be at least 0; got -1"),
+        ({"timeout": 0.0}, "timeout to be positive"),
+        ({"steps": 10**12}, "at most 4294967296 bytes; got 20000000000000"),
+        ({"environment": lambda: Counting(), "workers": 1}, "functions of a module"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict, what: str):
+    with pytest.raises(ValueError, match=what):
+        collect(**{"environment": Counting, "steps": 10, "seed": 0} | arguments)
+
+
+def test_a_module_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "lying_here.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('Here-v0', 'worlds_for_tests:Counting', max_episode_steps=2)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    data, _ = collect("lying_here:Here-v0", steps=4, seed=0)
+    assert [episode.length for episode in data.episodes] == [2, 2]
