@@ -30,7 +30,7 @@ from empowerment.channel import (
     train,
 )
 from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
-from empowerment.environments import GridEnv, WorldEnv
+from empowerment.environments import BallsEnv, GridEnv, WorldEnv
 from empowerment.experiments import (
     PRESETS,
     Experiment,
@@ -75,6 +75,7 @@ __all__ = [
     "AdditiveChannel",
     "Agent",
     "Ball",
+    "BallsEnv",
     "Bounded",
     "Box",
     "Capacity",
