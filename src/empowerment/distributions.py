@@ -62,6 +62,19 @@ class Gaussian(AbstractDistribution):
         return -jnp.sum(0.5 * standardised**2 + normaliser)
 
 
+def product(one: Gaussian, other: Gaussian) -> Gaussian:
+    r"""Give the Gaussian proportional to the product of two densities.
+
+    $$\mu = \frac{\mu_1 \sigma_2^2 + \mu_2 \sigma_1^2}{\sigma_1^2 + \sigma_2^2}, \qquad
+    \sigma^2 = \frac{\sigma_1^2 \sigma_2^2}{\sigma_1^2 + \sigma_2^2}$$
+
+    Karl et al. (2018), App. A.3.2: two beliefs about the same state become one.
+    """
+    share = one.scale**2 / (one.scale**2 + other.scale**2)
+    mean = one.mean + share * (other.mean - one.mean)
+    return Gaussian(mean, jnp.sqrt(share) * other.scale)
+
+
 def divergence_from_standard(given: Gaussian) -> Scalar:
     r"""Give $\mathrm{KL}(\mathcal{N}(\mu, \mathrm{diag}\,\sigma^2) \,\|\, \mathcal{N}(0, I))$."""
     return 0.5 * jnp.sum(given.mean**2 + given.scale**2 - 1) - jnp.sum(jnp.log(given.scale))
@@ -135,6 +148,24 @@ class Uniform(AbstractDistribution):
         """Evaluate the log-density: minus infinity outside the box."""
         inside = jnp.all((self.low <= value) & (value <= self.high))
         return jnp.where(inside, -jnp.sum(jnp.log(self.high - self.low)), -jnp.inf)
+
+
+class Empirical(AbstractDistribution):
+    """The values of a sample, each as likely as the others.
+
+    Args:
+        values: One in each row.
+    """
+
+    values: Float[Array, "values size"]
+
+    def sample(self, *, key: Key) -> Float[Array, " size"]:
+        """Draw one of the values."""
+        return self.values[jax.random.randint(key, (), 0, self.values.shape[0])]
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Evaluate the logarithm of the share of a value in the sample."""
+        return jnp.log(jnp.mean(jnp.all(self.values == value, axis=-1), dtype=self.values.dtype))
 
 
 class Categorical(AbstractDistribution):

@@ -1,5 +1,7 @@
 """Networks: "128 tanh + {identity, exp}" and what their outputs mean."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +11,16 @@ from empowerment.distributions import FullGaussian, Gaussian
 from empowerment.types import Key
 
 
-def network(in_size: int, out_size: int, *, width: int, depth: int, key: Key) -> eqx.nn.MLP:
-    """Make a fully connected network of tanh layers with a linear output.
+def network(
+    in_size: int,
+    out_size: int,
+    *,
+    width: int,
+    depth: int,
+    activation: Callable[[Array], Array] = jnp.tanh,
+    key: Key,
+) -> eqx.nn.MLP:
+    """Make a fully connected network with a linear output, of tanh layers if not said otherwise.
 
     Karl et al. (2018), App. A.2: "128 tanh + 128 tanh + ... + identity".
 
@@ -19,9 +29,10 @@ def network(in_size: int, out_size: int, *, width: int, depth: int, key: Key) ->
         out_size: The number of outputs.
         width: The size of a hidden layer.
         depth: The number of hidden layers.
+        activation: Of the hidden layers.
         key: Consumed.
     """
-    return eqx.nn.MLP(in_size, out_size, width, depth, activation=jnp.tanh, key=key)
+    return eqx.nn.MLP(in_size, out_size, width, depth, activation=activation, key=key)
 
 
 def diagonal(output: Float[Array, " output"]) -> Gaussian:

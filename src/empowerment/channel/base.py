@@ -73,7 +73,7 @@ def _whitener(
 
     def probe(key: Key) -> Observation:
         state_key, plan_key = jax.random.split(key)
-        state = world.states.uniform().sample(key=state_key)
+        state = world.anywhere().sample(key=state_key)
         plan = jax.random.normal(plan_key, still.shape)
         return future(world, state, plan) - future(world, state, still)
 

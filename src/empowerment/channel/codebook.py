@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from empowerment.channel.base import AbstractChannel, Estimate, Inputs
 from empowerment.distributions import gauss_hermite
-from empowerment.types import Key, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld, foresee
+from empowerment.types import Key, Observation, Plan, Scalar, State
+from empowerment.worlds import AbstractWorld, foresee, future, perceive
 
 _NEARLY_ZERO = 1e-6
 """Keeps the noise within five standard deviations."""
@@ -28,17 +28,21 @@ class Codebook(AbstractChannel):
     $$q(k|z, x') = \frac{\omega_k(z)\, p(x'|z, u^k)}{\sum_j \omega_j(z)\, p(x'|z, u^j)},$$
 
     so that the gap of the bound (eq:gap) is zero and what is left is the source. A source
-    that carries the capacity under limits on the amplitude *is* nearly discrete.
+    that carries the capacity under limits on the amplitude *is* nearly discrete. Where the
+    density is not known, Bayes' rule is given a Gaussian around the mean future of each plan,
+    whose precision $W^\top W$ is learnt: any reading of the code is a bound.
 
     Deviation: the paper learns planning, a Gaussian.
 
     Attributes:
         intents: The place of each code.
+        reader: $W$; none where the density is known.
         inputs: What the network sees.
         steps: The number of actions $n$.
     """
 
     intents: Float[Array, "codes intent"]
+    reader: Float[Array, "observation observation"] | None
     from_state: eqx.nn.Linear
     from_intent: eqx.nn.Linear
     hidden: eqx.nn.Linear
@@ -54,11 +58,13 @@ class Codebook(AbstractChannel):
         action_size: int,
         intent_size: int,
         num_codes: int,
+        noise: Observation | None = None,
         width: int = 128,
         key: Key,
     ):
         state_key, intent_key, hidden_key, head_key = jax.random.split(key, 4)
         self.intents = _lattice(num_codes, intent_size)
+        self.reader = None if noise is None else jnp.diag(1 / noise)
         self.from_state = eqx.nn.Linear(inputs.size, width, key=state_key)
         self.from_intent = eqx.nn.Linear(intent_size, width, use_bias=False, key=intent_key)
         self.hidden = eqx.nn.Linear(width, width, key=hidden_key)
@@ -90,6 +96,8 @@ class Codebook(AbstractChannel):
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
         """Estimate the bound from one future of each code, the noise spread over the codes."""
+        if self.reader is not None:
+            return self._read(world, state, self.reader, key)
         shape = len(self.intents), self.inputs.whitener.shape[0]
         return self._information(world, state, _even_normal(*shape, key=key))
 
@@ -102,7 +110,7 @@ class Codebook(AbstractChannel):
         error is taken from a sum with fewer terms.
         """
         size = self.inputs.whitener.shape[0]
-        if size > 2:
+        if size > 2 or self.reader is not None:
             keys = jax.random.split(key, num_samples)
             return Estimate.of(jax.vmap(lambda key: self.information(world, state, key=key))(keys))
         order = max(round(num_samples ** (1 / size)), 4)
@@ -131,6 +139,24 @@ class Codebook(AbstractChannel):
         futures = jax.vmap(foresee, in_axes=(None, None, 0))(world, state, plans)
         successors = futures.mean + futures.scale * noise
         log_likelihood = pairwise_log_prob(successors, futures.mean, futures.scale)
+        log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)
+        return jnp.sum(jnp.exp(log_weights) * (jnp.diag(log_likelihood) - log_mixture))
+
+
+    def _read(
+        self,
+        world: AbstractWorld,
+        state: State,
+        reader: Float[Array, "observation observation"],
+        key: Key,
+    ) -> Scalar:
+        r"""Give $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$ with the learnt precision."""
+        plans, log_weights = self.codes(state)
+        keys = jax.random.split(key, len(plans))
+        successors = jax.vmap(lambda plan, key: perceive(world, state, plan, key=key))(plans, keys)
+        means = jax.vmap(lambda plan: future(world, state, plan))(plans)
+        white = means @ reader.T
+        log_likelihood = pairwise_log_prob(successors @ reader.T, white, jnp.ones_like(white))
         log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)
         return jnp.sum(jnp.exp(log_weights) * (jnp.diag(log_likelihood) - log_mixture))
 

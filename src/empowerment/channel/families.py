@@ -17,7 +17,7 @@ from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import full_size, network
-from empowerment.types import Action, Key, Scalar, State
+from empowerment.types import Action, Key, Observation, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
 _CODES_PER_SUCCESSOR = 3.5
@@ -144,14 +144,17 @@ def intent(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
     )
 
 
-def codebook(inputs: Inputs, sizes: Sizes, num_codes: int, *, key: Key) -> Codebook:
-    """Make finitely many plans, read by Bayes' rule."""
+def codebook(
+    inputs: Inputs, sizes: Sizes, num_codes: int, noise: Observation | None, *, key: Key
+) -> Codebook:
+    """Make finitely many plans, read by Bayes' rule; the noise is none if the density is known."""
     return Codebook(
         inputs,
         steps=sizes.steps,
         action_size=sizes.action,
         intent_size=min(sizes.observation, sizes.plan),
         num_codes=num_codes,
+        noise=noise,
         width=sizes.width,
         key=key,
     )
@@ -180,8 +183,8 @@ def make_channel(
 
     Args:
         world: A world whose actions live before the squash (`Bounded`).
-        family: A name of `FAMILIES`; or `codebook`, for worlds where the density of the
-            perceived successor is known; or `auto`: codebook there, intent elsewhere.
+        family: A name of `FAMILIES`; or `codebook`; or `auto`: codebook where the density of
+            the perceived successor is known, intent elsewhere.
         steps: The number of actions in a plan.
         width: Of the hidden layers of its networks.
         depth: The number of those layers; a codebook has its own.
@@ -208,18 +211,14 @@ def make_channel(
         )
     trial_key, foresee_key, inputs_key, channel_key = jax.random.split(key, 4)
     _try_out(world, steps, trial_key)
-    if family in ("codebook", "auto"):
-        known = is_foreseeable(world, steps=steps, key=foresee_key)
-        if family == "codebook" and not known:
-            raise ValueError(
-                "Expected a world whose perceived successor has a known density, for a "
-                f"codebook of {steps} steps; got noise on the way. Take the family intent."
-            )
+    known = is_foreseeable(world, steps=steps, key=foresee_key)
+    if family == "auto":
         family = "codebook" if known else "intent"
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
     sizes = Sizes(steps, world.actions.size, inputs.whitener.shape[0], width, depth)
     if family == "codebook":
-        made = partial(codebook, num_codes=_count_codes(world, inputs, sizes))
+        noise = None if known else world.emission(world.states.centre).scale
+        made = partial(codebook, num_codes=_count_codes(world, inputs, sizes), noise=noise)
         return _compiled(made, inputs, sizes, channel_key)
     return _compiled(FAMILIES[family], inputs, sizes, channel_key)
 
@@ -270,7 +269,7 @@ def _try_out(world: Bounded, steps: int, key: Key) -> None:
     @jax.jit
     def trials(key: Key) -> tuple[Float[Array, "trials state"], Bool[Array, " trials"]]:
         state_key, plan_key = jax.random.split(key)
-        region = world.states.uniform()
+        region = world.anywhere()
         states = jax.vmap(lambda key: region.sample(key=key))(
             jax.random.split(state_key, _NUM_TRIALS)
         )

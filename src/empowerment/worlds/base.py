@@ -124,6 +124,10 @@ class AbstractWorld(eqx.Module):
     def initial(self) -> AbstractDistribution:
         r"""Give the distribution of the first state, $\rho(z_1)$."""
 
+    def anywhere(self) -> AbstractDistribution:
+        """Give states from all over the world: where a channel is to be right."""
+        return self.states.uniform()
+
     @abstractmethod
     def transition(self, state: State, action: Action) -> Gaussian:
         r"""Give the distribution of the successor, $p(z'|z,u)$."""
@@ -207,6 +211,10 @@ class Bounded(AbstractWorld):
     def initial(self) -> AbstractDistribution:
         """Give the distribution of the first state of the world within."""
         return self.world.initial()
+
+    def anywhere(self) -> AbstractDistribution:
+        """Give states from all over the world within."""
+        return self.world.anywhere()
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give the distribution of the successor under the squashed action."""

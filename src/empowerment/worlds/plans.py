@@ -89,7 +89,7 @@ def _noise(
     def of_sample(key: Key) -> tuple[State, Float[Array, "observation observation"]]:
         state_key, action_key = jax.random.split(key)
         successor = world.transition(
-            world.states.uniform().sample(key=state_key), actions.sample(key=action_key)
+            world.anywhere().sample(key=state_key), actions.sample(key=action_key)
         )
         gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
         shown = gain * successor.scale[None, :]

@@ -1,0 +1,168 @@
+"""From logged data to a model, and from a model to a world."""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.data import Trajectories, windows
+from empowerment.model.dvbf import DVBF
+from empowerment.model.filter import Filter
+from empowerment.model.scaling import Scaling, fit_scaling, limits_scaling
+from empowerment.model.training import Sequences
+from empowerment.model.world import LearntWorld
+from empowerment.worlds import Box
+
+_MAX_PLACES = 8192
+"""States that stand for a world, at most."""
+
+_SETTLING = 0.25
+"""The share of a window after which the filter is taken to have settled."""
+
+_NUM_SPREADS = 3.0
+"""Standard deviations of the states, on either side, that are looked at."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data as a model takes it.
+
+    Attributes:
+        train: The windows to learn from, scaled.
+        held_out: The windows to judge by, scaled.
+        observations: How observations are scaled.
+        actions: How actions are scaled.
+        skipped: How many episodes were too short to have a window.
+    """
+
+    train: Sequences
+    held_out: Sequences
+    observations: Scaling
+    actions: Scaling
+    skipped: int
+
+
+def prepare(
+    train: Trajectories,
+    held_out: Trajectories,
+    *,
+    length: int,
+    seed: int,
+    scalings: tuple[Scaling, Scaling] | None = None,
+) -> Prepared:
+    """Cut data into windows and scale it to order one.
+
+    Args:
+        train: The data to learn from.
+        held_out: The data to judge by.
+        length: Observations in a window.
+        seed: Of the actions after an episode has ended.
+        scalings: Of observations and actions; found from the data if not given.
+
+    Returns:
+        The windows.
+    """
+    if scalings is None:
+        rows = np.concatenate([episode.observations for episode in train.episodes])
+        changes = np.concatenate([np.diff(e.observations, axis=0) for e in train.episodes])
+        scalings = fit_scaling(rows, changes), limits_scaling(*action_limits(train))
+    parts, skipped = [], 0
+    for data in (train, held_out):
+        cut = windows(data, length, seed=seed)
+        skipped += cut.skipped
+        parts.append(
+            Sequences(
+                scalings[0].scaled(jnp.asarray(cut.observations, float)),
+                scalings[1].scaled(jnp.asarray(cut.actions, float)),
+                jnp.asarray(cut.starts),
+                length,
+            )
+        )
+    return Prepared(parts[0], parts[1], *scalings, skipped)
+
+
+def action_limits(
+    trajectories: Trajectories,
+) -> tuple[Float[np.ndarray, " action"], Float[np.ndarray, " action"]]:
+    """Give what actions may be: where there is no limit, what they were."""
+    rows = np.concatenate([episode.actions for episode in trajectories.episodes])
+    low, high = trajectories.spaces.action_low, trajectories.spaces.action_high
+    low = np.where(np.isfinite(low), low, rows.min(0))
+    high = np.where(np.isfinite(high), high, rows.max(0))
+    if not np.all(low < high):
+        raise ValueError(
+            "Expected every action to take more than one value, or to have limits; got "
+            f"{low.tolist()} to {high.tolist()} for {', '.join(trajectories.spaces.action_names)}."
+        )
+    return low, high
+
+
+def learnt_world(
+    model: DVBF, trajectories: Trajectories, *, length: int, resolution: float, seed: int
+) -> LearntWorld:
+    """Make a world of a model: its states are those that the filter finds in the data.
+
+    Args:
+        model: A trained model.
+        trajectories: The data.
+        length: Observations in a window.
+        resolution: Noise on what is perceived beyond what was learnt, as a share of the spread
+            of each observed channel.
+        seed: Of which states are taken.
+
+    Returns:
+        The world, in the units of the data.
+    """
+    cut = windows(trajectories, length, seed=seed)
+    generator = np.random.default_rng(seed)
+    settled = min(max(round(_SETTLING * length), model.num_first - 1), length - 1)
+    count = min(len(cut.starts), -(-_MAX_PLACES // (length - settled)))
+    rows = generator.choice(cut.starts, count, replace=False)[:, None] + np.arange(length)
+    found = _filter(
+        model,
+        jnp.asarray(cut.observations[rows], float),
+        jnp.asarray(cut.actions[rows[:, :-1]], float),
+    )
+    places = found[:, settled:].reshape(-1, model.latent_size)
+    firsts = np.stack([_first(e.observations, model.num_first) for e in trajectories.episodes])
+    beginnings = _begin(model, jnp.asarray(firsts[:_MAX_PLACES], float))
+    middle, spread = places.mean(0), places.std(0) + 1e-3
+    observed = np.concatenate([episode.observations for episode in trajectories.episodes])
+    return LearntWorld(
+        model,
+        places,
+        beginnings,
+        jnp.asarray(resolution * observed.std(0), float),
+        Box(
+            middle - _NUM_SPREADS * spread,
+            middle + _NUM_SPREADS * spread,
+            tuple(f"z{axis + 1}" for axis in range(model.latent_size)),
+        ),
+        Box(*action_limits(trajectories), trajectories.spaces.action_names),
+    )
+
+
+def _first(
+    observations: Float[np.ndarray, "times observation"], count: int
+) -> Float[np.ndarray, "first observation"]:
+    """Give the first observations; the last of them again where there are too few."""
+    return observations[np.minimum(np.arange(count), len(observations) - 1)]
+
+
+@eqx.filter_jit
+def _filter(
+    model: DVBF,
+    observations: Float[Array, "windows times observation"],
+    actions: Float[Array, "windows steps action"],
+) -> Float[Array, "windows times state"]:
+    return jax.vmap(Filter(model).run)(observations, actions)
+
+
+@eqx.filter_jit
+def _begin(
+    model: DVBF, firsts: Float[Array, "episodes first observation"]
+) -> Float[Array, "episodes state"]:
+    return jax.vmap(Filter(model).init)(firsts)
