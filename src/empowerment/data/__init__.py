@@ -1,25 +1,41 @@
 """Logs of any system: collected, imported, checked, mended, and cut for learning."""
 
+from empowerment.data.checks import Channel, Description, check, describe, refuse
 from empowerment.data.collection import Report, collect
 from empowerment.data.crew import Lost
 from empowerment.data.door import make_environment, spaces_of
 from empowerment.data.episodes import Actor, Uniform
+from empowerment.data.imports import from_arrays, from_minari
+from empowerment.data.mending import Mending, mend
 from empowerment.data.spaces import Spaces
+from empowerment.data.tables import from_table
 from empowerment.data.trajectories import Episode, Trajectories, join
+from empowerment.data.vector import from_vector
 from empowerment.data.windows import Windows, windows
 
 __all__ = [
     "Actor",
+    "Channel",
+    "Description",
     "Episode",
     "Lost",
+    "Mending",
     "Report",
     "Spaces",
     "Trajectories",
     "Uniform",
     "Windows",
+    "check",
     "collect",
+    "describe",
+    "from_arrays",
+    "from_minari",
+    "from_table",
+    "from_vector",
     "join",
     "make_environment",
+    "mend",
+    "refuse",
     "spaces_of",
     "windows",
 ]

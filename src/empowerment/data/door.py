@@ -69,14 +69,39 @@ def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
     Raises:
         ValueError: If a space is discrete, an image or a dictionary, or actions have no limits.
     """
-    observations = _box(environment.observation_space, "observation", name)
-    actions = _box(environment.action_space, "action", name)
+    spaces = vector_spaces(environment.observation_space, environment.action_space, name)
+    if not np.isfinite([spaces.action_low, spaces.action_high]).all():
+        raise ValueError(
+            f"Expected the actions of {name} to have limits; got {environment.action_space}. Give "
+            "it an action space with limits, such as by gymnasium.wrappers.TransformAction."
+        )
+    return spaces
+
+
+def vector_spaces(
+    observation_space: gymnasium.Space, action_space: gymnasium.Space, name: str
+) -> Spaces:
+    """Read Gymnasium's spaces, if both are vectors of numbers.
+
+    Args:
+        observation_space: Of the observations.
+        action_space: Of the actions.
+        name: What to call their owner where they are refused.
+
+    Returns:
+        The spaces; Gymnasium has no names for axes, so they are numbered.
+
+    Raises:
+        ValueError: If a space is discrete, an image or a dictionary.
+    """
+    observations = _box(observation_space, "observation", name)
+    actions = _box(action_space, "action", name)
     if not np.issubdtype(actions.dtype, np.floating):
         raise ValueError(
             f"Expected the action space of {name} to have real numbers; got {actions}. Only "
             "continuous actions can be learnt from."
         )
-    spaces = Spaces(
+    return Spaces(
         observations.low,
         observations.high,
         actions.low,
@@ -84,12 +109,6 @@ def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
         tuple(f"observation_{axis}" for axis in range(observations.shape[0])),
         tuple(f"action_{axis}" for axis in range(actions.shape[0])),
     )
-    if not np.isfinite([spaces.action_low, spaces.action_high]).all():
-        raise ValueError(
-            f"Expected the actions of {name} to have limits; got {actions}. Give it an action "
-            "space with limits, such as by gymnasium.wrappers.TransformAction."
-        )
-    return spaces
 
 
 def interval_of(environment: gymnasium.Env) -> float | None:

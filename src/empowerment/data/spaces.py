@@ -1,5 +1,6 @@
 """What observations and actions may be."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,49 @@ class Spaces:
     def __eq__(self, other: object) -> bool:
         """Tell whether limits and names are the same."""
         return isinstance(other, Spaces) and to_words(self) == to_words(other)
+
+
+def free_spaces(
+    observation_names: Sequence[str],
+    action_names: Sequence[str],
+    *,
+    action_low: Any = None,
+    action_high: Any = None,
+) -> Spaces:
+    """Give spaces without limits, as of a log that says nothing of them.
+
+    Args:
+        observation_names: A word for each axis of an observation.
+        action_names: A word for each axis of an action.
+        action_low: The least that each axis of an action can be, if known.
+        action_high: The most, if known.
+
+    Returns:
+        The spaces.
+    """
+    observation = np.full(len(observation_names), np.inf)
+    action = np.full(len(action_names), np.inf)
+    return Spaces(
+        -observation,
+        observation,
+        -action if action_low is None else single(action_low),
+        action if action_high is None else single(action_high),
+        tuple(observation_names),
+        tuple(action_names),
+    )
+
+
+def numbered_spaces(observation_size: int, action_size: int) -> Spaces:
+    """Give spaces without limits whose axes have numbers for names.
+
+    Args:
+        observation_size: The number of axes of an observation.
+        action_size: The number of axes of an action.
+    """
+    return free_spaces(
+        [f"observation_{axis}" for axis in range(observation_size)],
+        [f"action_{axis}" for axis in range(action_size)],
+    )
 
 
 def single(values: Any) -> np.ndarray:

@@ -1,0 +1,184 @@
+"""Data from elsewhere: arrays and Minari."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from empowerment.data.archive import MAX_BYTES
+from empowerment.data.checks import check
+from empowerment.data.door import vector_spaces
+from empowerment.data.mending import Mending, mend
+from empowerment.data.spaces import Spaces, numbered_spaces
+from empowerment.data.trajectories import Episode, Trajectories
+
+_GAP = 0.5
+"""By how much of the usual interval two times may differ from it."""
+
+
+def from_arrays(
+    observations: Any,
+    actions: Any,
+    *,
+    terminated: Any = None,
+    truncated: Any = None,
+    episode: Any = None,
+    times: Any = None,
+    spaces: Spaces | None = None,
+    about: dict[str, Any] | None = None,
+) -> Trajectories:
+    """Cut a log into episodes.
+
+    Each row has an observation and the action that was taken upon it; the action of the last row
+    of an episode led nowhere that was seen, and is not used.
+
+    Args:
+        observations: A row for each time.
+        actions: As many rows.
+        terminated: A flag for each row: whether its observation is the end of an episode.
+        truncated: A flag for each row: whether an episode was cut there.
+        episode: What the episode of each row is called; the rows of one are together.
+        times: The time of each row in seconds. Their usual difference becomes the interval, and
+            where they jump the episode is cut.
+        spaces: What observations and actions may be; without limits if not given.
+        about: What is known about the data.
+
+    Returns:
+        The episodes.
+    """
+    observations, actions = _matrix("observations", observations), _matrix("actions", actions)
+    rows = len(observations)
+    for what, values in (
+        ("actions", actions),
+        ("terminated", terminated),
+        ("truncated", truncated),
+        ("episode", episode),
+        ("times", times),
+    ):
+        if values is not None and len(values) != rows:
+            raise ValueError(
+                f"Expected {what} to have a row for each of {rows} observations; got {len(values)}."
+            )
+    if rows == 0:
+        raise ValueError("Expected observations to have at least one row; got none.")
+    known = dict(about or {})
+    ends = np.zeros(rows, bool) if terminated is None else np.asarray(terminated, bool)
+    is_last = ends.copy()
+    is_last[-1] = True
+    if truncated is not None:
+        is_last |= np.asarray(truncated, bool)
+    if episode is not None:
+        is_last[:-1] |= _changes(episode)
+    if times is not None:
+        interval, jumps = _jumps(np.asarray(times, float), is_last)
+        known |= {"interval": interval, "gaps": int(jumps.sum())}
+        is_last[:-1] |= jumps
+    last = np.flatnonzero(is_last)
+    first = np.concatenate([[0], last[:-1] + 1])
+    episodes = [
+        Episode(
+            observations[start : stop + 1],
+            actions[start:stop],
+            terminated=bool(ends[stop]),
+            truncated=not ends[stop],
+        )
+        for start, stop in zip(first.tolist(), last.tolist(), strict=True)
+    ]
+    return Trajectories(
+        tuple(episodes), spaces or numbered_spaces(observations.shape[1], actions.shape[1]), known
+    )
+
+
+def from_minari(dataset: Any, *, mending: Mending | None = None) -> Trajectories:
+    """Read a Minari dataset; bad numbers are refused or mended.
+
+    Args:
+        dataset: Its id, or the dataset itself.
+        mending: How to mend what is wrong; if not given, it is refused.
+
+    Returns:
+        The episodes.
+
+    Raises:
+        ValueError: If Minari is not installed, spaces are not vectors of numbers, or episodes
+            are not aligned or have numbers that are not finite.
+    """
+    if isinstance(dataset, str):
+        dataset = _minari().load_dataset(dataset)
+    name = str(dataset.spec.dataset_id)
+    spaces = vector_spaces(dataset.observation_space, dataset.action_space, name)
+    size = 4 * int(dataset.total_steps) * (len(spaces.observation_names) + len(spaces.action_names))
+    if size > MAX_BYTES:
+        raise ValueError(f"Expected {name} to have at most {MAX_BYTES} bytes; got {size}.")
+    episodes = tuple(_from_minari(each, name) for each in dataset.iterate_episodes())
+    spec = dataset.spec.env_spec
+    about = {"environment": None if spec is None else spec.id, "dataset": name, "interval": None}
+    found = Trajectories(episodes, spaces, about)
+    if mending is not None:
+        return mend(found, mending)
+    check(found)
+    return found
+
+
+def _minari() -> Any:
+    """Import Minari, which is not always there."""
+    try:
+        return importlib.import_module("minari")
+    except ImportError as error:
+        raise ValueError(
+            "Expected Minari to be installed to read its datasets; it is not. Install it with "
+            "`pip install 'empowerment[minari]'`."
+        ) from error
+
+
+def _from_minari(episode: Any, name: str) -> Episode:
+    """Read one episode; Minari itself checks hardly anything."""
+    observations, actions = np.asarray(episode.observations), np.asarray(episode.actions)
+    terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
+    steps = len(actions)
+    if (
+        len(observations) != steps + 1
+        or (len(terminations), len(truncations)) != (steps, steps)
+        or (terminations[:-1] | truncations[:-1]).any()
+    ):
+        raise ValueError(
+            f"Expected episode {episode.id} of {name} to have one observation more than actions, "
+            f"and to end at its last step only; got {len(observations)} observations, {steps} "
+            f"actions and ends at {np.flatnonzero(terminations | truncations).tolist()[:5]}."
+        )
+    ends = steps > 0 and bool(terminations[-1])
+    return Episode(observations, actions, terminated=ends, truncated=not ends)
+
+
+def _matrix(what: str, values: Any) -> np.ndarray:
+    """Read rows of numbers."""
+    matrix = np.asarray(values, float)
+    if matrix.ndim != 2:
+        raise ValueError(f"Expected {what} to be rows of numbers; got the shape {matrix.shape}.")
+    return matrix
+
+
+def _changes(episode: Any) -> np.ndarray:
+    """Tell for each row but the last whether the next is of another episode."""
+    names = np.asarray(episode)
+    changes = names[1:] != names[:-1]
+    starts = names[np.concatenate([[True], changes])]
+    if len(np.unique(starts)) < len(starts):
+        values, counts = np.unique(starts, return_counts=True)
+        raise ValueError(
+            "Expected the rows of an episode to be together; those of episode "
+            f"{values[counts > 1][0]} are not. Sort them, or give each its own name."
+        )
+    return changes
+
+
+def _jumps(times: np.ndarray, is_last: np.ndarray) -> tuple[float, np.ndarray]:
+    """Give the usual interval, and for each row but the last whether the time jumps after it."""
+    intervals, is_within = np.diff(times), ~is_last[:-1]
+    within = intervals[is_within & np.isfinite(intervals)]
+    usual = float(np.median(within)) if len(within) else np.nan
+    if not usual > 0:
+        raise ValueError(
+            f"Expected times to increase within episodes; their usual difference is {usual:g}."
+        )
+    return usual, is_within & ~(np.abs(intervals - usual) <= _GAP * usual)
