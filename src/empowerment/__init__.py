@@ -29,6 +29,7 @@ from empowerment.channel import (
     make_channel,
     train,
 )
+from empowerment.data import Episode, Trajectories, collect
 from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
 from empowerment.environments import BallsEnv, GridEnv, WorldEnv
 from empowerment.experiments import (
@@ -85,6 +86,7 @@ __all__ = [
     "Critic",
     "DenseChannel",
     "DivergedError",
+    "Episode",
     "Estimate",
     "Experiment",
     "Gaussian",
@@ -98,10 +100,12 @@ __all__ = [
     "Pendulum",
     "Policy",
     "Surrogate",
+    "Trajectories",
     "Uniform",
     "WorldEnv",
     "blahut_arimoto",
     "certify",
+    "collect",
     "compute_landscape",
     "discrete_empowerment",
     "draw_landscape",

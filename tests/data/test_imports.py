@@ -168,7 +168,7 @@ COLUMNS: dict[str, Any] = {"observations": ["angle"], "actions": ["torque"], "ep
 def test_csv_with_named_columns(tmp_path: Path):
     path = tmp_path / "log.csv"
     path.write_text(TABLE)
-    columns = COLUMNS | {"terminated": "done", "time": "t"}
+    columns: dict[str, Any] = COLUMNS | {"terminated": "done", "time": "t"}
     data = from_table(path, **columns, action_low=[-2.0], action_high=[2.0])
     first, second = data.episodes
     np.testing.assert_allclose(first.observations[:, 0], [0.1, 0.2, np.nan])

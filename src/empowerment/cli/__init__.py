@@ -10,17 +10,28 @@ import tyro
 from empowerment.capacity import NotConvergedError
 from empowerment.channel import DivergedError
 from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
+from empowerment.cli.data import CollectCommand, DataCommand
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
 from empowerment.cli.talk import fail, say
 
 _COMMANDS = {
+    "collect": CollectCommand,
+    "data": DataCommand,
     "evaluate": EvaluateCommand,
     "report": ReportCommand,
     "landscape": LandscapeCommand,
     "worlds": WorldsCommand,
 }
 
-Command = TrainCommand | EvaluateCommand | ReportCommand | LandscapeCommand | WorldsCommand
+Command = (
+    TrainCommand
+    | CollectCommand
+    | DataCommand
+    | EvaluateCommand
+    | ReportCommand
+    | LandscapeCommand
+    | WorldsCommand
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,7 +5,7 @@ from empowerment.data.collection import Report, collect
 from empowerment.data.crew import Lost
 from empowerment.data.door import make_environment, spaces_of
 from empowerment.data.episodes import Actor, Uniform
-from empowerment.data.imports import from_arrays, from_minari
+from empowerment.data.imports import from_arrays, from_minari, read_minari
 from empowerment.data.mending import Mending, mend
 from empowerment.data.spaces import Spaces
 from empowerment.data.tables import from_table
@@ -35,6 +35,7 @@ __all__ = [
     "join",
     "make_environment",
     "mend",
+    "read_minari",
     "refuse",
     "spaces_of",
     "windows",

@@ -103,6 +103,22 @@ def from_minari(dataset: Any, *, mending: Mending | None = None) -> Trajectories
         ValueError: If Minari is not installed, spaces are not vectors of numbers, or episodes
             are not aligned or have numbers that are not finite.
     """
+    found = read_minari(dataset)
+    if mending is not None:
+        return mend(found, mending)
+    check(found)
+    return found
+
+
+def read_minari(dataset: Any) -> Trajectories:
+    """Read a Minari dataset with all that is in it, to be checked.
+
+    Args:
+        dataset: Its id, or the dataset itself.
+
+    Returns:
+        The episodes.
+    """
     if isinstance(dataset, str):
         dataset = _minari().load_dataset(dataset)
     name = str(dataset.spec.dataset_id)
@@ -113,11 +129,7 @@ def from_minari(dataset: Any, *, mending: Mending | None = None) -> Trajectories
     episodes = tuple(_from_minari(each, name) for each in dataset.iterate_episodes())
     spec = dataset.spec.env_spec
     about = {"environment": None if spec is None else spec.id, "dataset": name, "interval": None}
-    found = Trajectories(episodes, spaces, about)
-    if mending is not None:
-        return mend(found, mending)
-    check(found)
-    return found
+    return Trajectories(episodes, spaces, about)
 
 
 def _minari() -> Any:
