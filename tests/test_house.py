@@ -31,6 +31,7 @@ LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("controller",),
     ("report",),
     ("experiments",),
+    ("public",),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -187,3 +188,10 @@ def test_every_door_is_there_and_says_what_it_does():
     wanted = "setup demo test lint type check docs bench reproduce"
     assert set(wanted.split()) <= set(doors)
     assert re.search(r"^test:.*\blint\b.*\btype\b.*\bunit\b", makefile, flags=re.MULTILINE)
+
+
+def test_public_names_come_when_they_are_used():
+    assert set(empowerment.__all__) <= set(dir(empowerment))
+    assert empowerment.controller.__name__ == "empowerment.controller"
+    with pytest.raises(AttributeError, match="has no attribute 'emergency'"):
+        _ = empowerment.emergency  # pyright: ignore[reportAttributeAccessIssue]

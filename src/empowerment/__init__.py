@@ -1,136 +1,29 @@
 """Empowerment: how much a system can do about its own future, and proof of the number."""
 
-from empowerment.capacity import (
-    AdditiveChannel,
-    Capacity,
-    DenseChannel,
-    LinearChannel,
-    NotConvergedError,
-    blahut_arimoto,
-    discrete_empowerment,
-    exact_empowerment,
-    exact_landscape,
-    gaussian_empowerment,
-    linearise,
-    reachable,
-    water_filling,
-)
-from empowerment.channel import (
-    FAMILIES,
-    AbstractChannel,
-    Channel,
-    Codebook,
-    DivergedError,
-    Estimate,
-    Interval,
-    certify,
-    empowerment,
-    information_bound,
-    make_channel,
-    train,
-)
-from empowerment.data import Episode, Trajectories, collect
-from empowerment.distributions import AbstractDistribution, Categorical, Gaussian, Uniform
-from empowerment.environments import BallsEnv, GridEnv, WorldEnv
-from empowerment.experiments import (
-    PRESETS,
-    Experiment,
-    compute_landscape,
-    evaluate_agent,
-    grid_states,
-    load_agent,
-    make_world,
-    train_agent,
-)
-from empowerment.policy import (
-    Agent,
-    Critic,
-    Policy,
-    Surrogate,
-    fit_surrogate,
-    rollout,
-    train_policy,
-)
-from empowerment.report import Landscape, draw_landscape, write_landscape, write_report
-from empowerment.storage import load_tree, save_tree
-from empowerment.worlds import (
-    WORLDS,
-    AbstractWorld,
-    Ball,
-    Bounded,
-    Box,
-    Grid,
-    LinearGaussian,
-    Pendulum,
-    perceive,
-    unroll,
-)
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FAMILIES",
-    "PRESETS",
-    "WORLDS",
-    "AbstractChannel",
-    "AbstractDistribution",
-    "AbstractWorld",
-    "AdditiveChannel",
-    "Agent",
-    "Ball",
-    "BallsEnv",
-    "Bounded",
-    "Box",
-    "Capacity",
-    "Categorical",
-    "Channel",
-    "Codebook",
-    "Critic",
-    "DenseChannel",
-    "DivergedError",
-    "Episode",
-    "Estimate",
-    "Experiment",
-    "Gaussian",
-    "Grid",
-    "GridEnv",
-    "Interval",
-    "Landscape",
-    "LinearChannel",
-    "LinearGaussian",
-    "NotConvergedError",
-    "Pendulum",
-    "Policy",
-    "Surrogate",
-    "Trajectories",
-    "Uniform",
-    "WorldEnv",
-    "blahut_arimoto",
-    "certify",
-    "collect",
-    "compute_landscape",
-    "discrete_empowerment",
-    "draw_landscape",
-    "empowerment",
-    "evaluate_agent",
-    "exact_empowerment",
-    "exact_landscape",
-    "fit_surrogate",
-    "gaussian_empowerment",
-    "grid_states",
-    "information_bound",
-    "linearise",
-    "load_agent",
-    "load_tree",
-    "make_channel",
-    "make_world",
-    "perceive",
-    "reachable",
-    "rollout",
-    "save_tree",
-    "train",
-    "train_agent",
-    "train_policy",
-    "unroll",
-    "water_filling",
-    "write_landscape",
-    "write_report",
-]
+if TYPE_CHECKING:
+    from empowerment.public import *  # noqa: F403
+    from empowerment.public import __all__ as __all__
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part, or all public names, when it is asked for.
+
+    A controller runs where JAX is not installed: importing `empowerment.controller`, which
+    imports this module first, must not ask for it.
+    """
+    own = f"{__name__}.{name}"
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec(own) is not None:
+        return importlib.import_module(own)
+    found = globals()[name] = getattr(importlib.import_module("empowerment.public"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return [*globals(), *importlib.import_module("empowerment.public").__all__]
