@@ -158,6 +158,23 @@ def test_beta_horizon_and_budget(getkey):
         agent_training.train(state.agent, WORLD, bound, betas=np.ones(50), key=getkey())
 
 
+def test_one_channel_serves_every_horizon_untouched(getkey):
+    """Policies are trained for two horizons on the same channel, which stays as it was."""
+    channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
+    before = [np.array(leaf) for leaf in jax.tree.leaves(channel)]
+    fresh = Agent(policy_of(getkey()))
+    start = agent_training.init(fresh, key=getkey())
+    made = []
+    for horizon in (2, 5):
+        after, _ = agent_training.step(start, WORLD, channel, **CALL, num_starts=4, horizon=horizon)
+        made.append(after.agent)
+        assert after.agent.channel is None
+        assert not same(after.agent.policy.network, fresh.policy.network)
+    assert not same(made[0].policy.network, made[1].policy.network)
+    for was, leaf in zip(before, jax.tree.leaves(channel), strict=True):
+        assert np.array_equal(was, np.asarray(leaf))
+
+
 def test_what_is_not_finite_stops_training(getkey):
     agent = Agent(policy_of(getkey()))
     with pytest.raises(DivergedError, match="by update 2"):
