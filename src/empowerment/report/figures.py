@@ -21,6 +21,12 @@ _FLAT = 0.02
 
 _UNITS = {"angle": "rad", "velocity": "rad/s"}
 
+_FINENESS = 8
+"""Points that are drawn for each state along an axis of a map."""
+
+Limits = tuple[float, float]
+"""The least and the most that the colours tell apart, in nats."""
+
 
 def draw_landscape(landscape: Landscape, path: Path) -> None:
     """Draw a landscape over one or two coordinates to a picture file.
@@ -56,8 +62,17 @@ def check_drawable(names: tuple[str, ...], path: Path) -> None:
         )
 
 
-def paint_landscape(figure: Figure, axes: Axes, landscape: Landscape) -> None:
-    """Put the empowerment into the axes, in the way that suits the states."""
+def paint_landscape(
+    figure: Figure, axes: Axes, landscape: Landscape, *, limits: Limits | None = None
+) -> None:
+    """Put the empowerment into the axes, in the way that suits the states.
+
+    Args:
+        figure: Where there is room for a bar of colours.
+        axes: Where to draw.
+        landscape: What to draw.
+        limits: Of the colours of a map; chosen to suit the landscape if not given.
+    """
     value = landscape.empowerment
     labels = [_label(name) for name in landscape.names]
     axes.set_xlabel(labels[0])
@@ -71,11 +86,20 @@ def paint_landscape(figure: Figure, axes: Axes, landscape: Landscape) -> None:
     if "drawing" in landscape.about:
         image = _paint_cells(axes, x, y, value, landscape.about["drawing"])
     elif len(np.unique(x)) * len(np.unique(y)) == len(value) > 3:
-        image = _paint_map(axes, x, y, value)
+        image = _paint_map(axes, x, y, value, limits or colour_limits(landscape))
     else:
         image = axes.scatter(x, y, c=value, cmap=_COLOURS, s=14)
     beyond = "min" if value.min() < image.norm.vmin else "neither"
     figure.colorbar(image, ax=axes, label="empowerment / nats", extend=beyond)
+
+
+def colour_limits(landscape: Landscape) -> Limits:
+    """Choose what the colours of a map tell apart; a flat one is all of the middle colour."""
+    value = landscape.empowerment
+    low, high = float(np.quantile(value, _DARKEST)), float(value.max())
+    if high - low < _FLAT:
+        return high - _FLAT, high + _FLAT
+    return low, high
 
 
 def _paint_map(
@@ -83,25 +107,40 @@ def _paint_map(
     x: Float[np.ndarray, " states"],
     y: Float[np.ndarray, " states"],
     value: Float[np.ndarray, " states"],
+    limits: Limits,
 ) -> Any:
     """Draw a full grid as a smooth map with lines of equal empowerment."""
     order = np.lexsort((y, x))
     columns, rows = np.unique(x), np.unique(y)
     table = value[order].reshape(len(columns), len(rows)).T
-    low, high = np.quantile(table, _DARKEST), table.max()
+    low, high = limits
+    # Values are made finer, not colours: those between yellow and blue are not on the scale.
+    fine = _finer(_finer(table).T).T
     image = axes.pcolormesh(
-        columns,
-        rows,
-        table,
+        _finer(columns),
+        _finer(rows),
+        fine,
         cmap=_COLOURS,
         shading="gouraud",
         vmin=low,
-        vmax=max(high, low + _FLAT),
+        vmax=high,
+        rasterized=True,
     )
-    if min(table.shape) > 1 and high - low > _FLAT:  # A flat map has no such lines.
+    is_flat = table.max() - np.quantile(table, _DARKEST) < _FLAT
+    if min(table.shape) > 1 and not is_flat:
         levels = np.linspace(low, high, 12)[1:-1]
         axes.contour(columns, rows, table, levels=levels, colors="white", linewidths=0.5, alpha=0.6)
     return image
+
+
+def _finer(values: Float[np.ndarray, "... points"]) -> Float[np.ndarray, "... finer"]:
+    """Put points between points, on straight lines, along the last axis."""
+    count = values.shape[-1]
+    places = np.linspace(0, count - 1, _FINENESS * (count - 1) + 1)
+    before = np.minimum(places.astype(int), max(count - 2, 0))
+    share = places - before
+    after = np.minimum(before + 1, count - 1)
+    return (1 - share) * values[..., before] + share * values[..., after]
 
 
 def _paint_cells(

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from empowerment.environments import ENVIRONMENTS
 from empowerment.files import write_whole
-from empowerment.report.figures import paint_landscape
+from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.tables import Landscape, read_landscape, read_states
 
 _NUM_SNAPSHOTS = 10
@@ -49,7 +49,7 @@ def write_report(folder: Path) -> Path:
     environment = gymnasium.make(ENVIRONMENTS[settings["world"]], render_mode="rgb_array")
     fps = environment.metadata["render_fps"]
     frames = _frames(folder, environment, round(_SHOWN_SECONDS * fps))
-    figures = {"snapshots": _draw_snapshots(frames), "training": _draw_training(folder)}
+    figures = {"snapshots": _draw_snapshots(frames, fps), "training": _draw_training(folder)}
     landscapes = {
         path.stem: read_landscape(path)
         for path in sorted(folder.glob("*.csv"))
@@ -98,13 +98,14 @@ def _frames(
     return stacked[:, top : top + high, left : left + wide]
 
 
-def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"]) -> Figure:
+def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: float) -> Figure:
     """Put frames of the first half, where things happen, beside each other."""
     chosen = np.linspace(0, len(frames) // 2, _NUM_SNAPSHOTS).round().astype(int)
-    figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.5), layout="constrained")
+    figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.45), layout="constrained")
     for axes, index in zip(all_axes, chosen, strict=True):
         axes.imshow(frames[index])
         axes.set_axis_off()
+        axes.set_title(f"{index / fps:.2f} s", fontsize=9, y=-0.22)
     return figure
 
 
@@ -113,45 +114,77 @@ def _draw_way(landscape: Landscape, path: Float[np.ndarray, "times axes"]) -> Fi
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     paint_landscape(figure, axes, landscape)
     if path.shape[1] == 2:
-        x, y = path.T.copy()
-        jumps = np.abs(np.diff(x)) > 0.5 * np.ptp(landscape.states[:, 0])
-        x[1:][jumps] = np.nan  # An angle that comes round is not a line across.
-        axes.plot(x, y, color="white", linewidth=3)
-        axes.plot(x, y, color="crimson", linewidth=1.5)
-        axes.plot(*path[0], "o", color="white", markeredgecolor="crimson", label="start")
-        axes.plot(*path[-1], "*", color="crimson", markeredgecolor="white", ms=14, label="end")
+        x, y = path.T
+        for style in ({"color": "white", "linewidth": 3}, {"color": "crimson", "linewidth": 1.5}):
+            for turn in _turns(landscape, x):
+                axes.plot(turn, y, **style)
+        axes.set_xlim(landscape.states[:, 0].min(), landscape.states[:, 0].max())
+        mark = {"linestyle": "none", "clip_on": False, "zorder": 5}
+        axes.plot(
+            *path[0], "o", color="white", markeredgecolor="crimson", ms=9, label="start", **mark
+        )
+        axes.plot(
+            *path[-1], "*", color="crimson", markeredgecolor="white", ms=14, label="end", **mark
+        )
         axes.legend(loc="upper right", fontsize=8)
     return figure
 
 
+def _turns(
+    landscape: Landscape, x: Float[np.ndarray, " times"]
+) -> list[Float[np.ndarray, " times"]]:
+    """Give a path as often as it has to be drawn: an angle that leaves comes in again."""
+    if landscape.names[0] != "angle":
+        return [x]
+    whole = np.unwrap(x)
+    low, high = (round(end / (2 * np.pi)) for end in (whole.min(), whole.max()))
+    return [whole - 2 * np.pi * turn for turn in range(low, high + 1)]
+
+
 def _draw_beside(landscapes: list[Landscape]) -> Figure:
-    """Draw landscapes beside each other."""
+    """Draw landscapes beside each other; those of as many steps have the same colours."""
     count = len(landscapes)
     figure, all_axes = plt.subplots(
-        1, count, figsize=(4.4 * count, 3.4), layout="constrained", squeeze=False
+        1, count, figsize=(4.4 * count, 3.4), layout="constrained", squeeze=False, sharey=True
     )
+    of_steps = {each.about["steps"]: colour_limits(each) for each in reversed(landscapes)}
     for axes, landscape in zip(all_axes[0], landscapes, strict=True):
-        paint_landscape(figure, axes, landscape)
         steps, estimator = landscape.about["steps"], landscape.about["estimator"]
-        axes.set_title(f"{steps}-step, {estimator}", fontsize=10)
+        paint_landscape(figure, axes, landscape, limits=of_steps[steps])
+        axes.label_outer()
+        axes.set_title(f"{steps} step{'s' * (steps > 1)}, {estimator}", fontsize=10)
     return figure
 
 
 def _draw_certificate(own: Landscape, exact: list[Landscape]) -> Figure:
-    """Draw both bounds over the states, in the order of the estimate, and the truth if known."""
+    """Draw both bounds over the states, in the order of the estimate, and the truth if known.
+
+    To the left as they are, to the right by how much they differ from the estimate.
+    """
     assert own.lower is not None
     assert own.upper is not None
     order = np.argsort(own.empowerment)
     ranks = np.arange(len(order))
-    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    axes.fill_between(ranks, own.lower[order], own.upper[order], alpha=0.4, label="certificate")
-    axes.plot(ranks, own.empowerment[order], linewidth=1, label="variational bound")
-    for landscape in exact:
-        if landscape.about["steps"] == own.about["steps"]:
-            axes.plot(ranks, landscape.empowerment[order], ".", ms=2, color="black", label="exact")
-    axes.set_xlabel("states, by their empowerment")
-    axes.set_ylabel("empowerment / nats")
-    axes.legend(fontsize=8)
+    figure, all_axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for axes, zero in zip(all_axes, (np.zeros_like(own.empowerment), own.empowerment), strict=True):
+
+        def shown(value: Float[np.ndarray, " states"], zero: np.ndarray = zero) -> np.ndarray:
+            return (value - zero)[order]
+
+        axes.fill_between(
+            ranks, shown(own.lower), shown(own.upper), alpha=0.4, linewidth=0, label="certificate"
+        )
+        axes.plot(ranks, shown(own.empowerment), linewidth=1, label="variational bound")
+        for landscape in exact:
+            if landscape.about["steps"] == own.about["steps"]:
+                axes.plot(
+                    ranks, shown(landscape.empowerment), ".", ms=2, color="black", label="exact"
+                )
+        axes.set_xlabel("states, ordered by the variational bound")
+        axes.margins(x=0.01)
+    all_axes[0].set_ylabel("empowerment / nats")
+    all_axes[1].set_ylabel("difference from the bound / nats")
+    all_axes[0].legend(fontsize=8)
     return figure
 
 
@@ -159,12 +192,13 @@ def _draw_training(folder: Path) -> Figure:
     """Draw the bound while the channel learns, and along the policy's own way."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     figure, all_axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    labels = {"channel": "the channel's bound", "policy": "empowerment along the policy's way"}
+    labels = {"channel": "Channel: all states", "policy": "Policy: the states it goes through"}
     for axes, (stage, label) in zip(all_axes, labels.items(), strict=True):
-        chosen = [line for line in lines if line["stage"] == stage]
+        chosen = [line for line in lines if line["stage"] == stage and line["update"] > 0]
         axes.plot([line["update"] for line in chosen], [line["bound"] for line in chosen])
         axes.set_xlabel("updates")
-        axes.set_ylabel("nats")
+        axes.set_ylabel("variational bound / nats")
+        axes.locator_params(axis="x", nbins=5)
         axes.set_title(label, fontsize=10)
     return figure
 

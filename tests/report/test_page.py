@@ -1,0 +1,35 @@
+"""What the report draws, where it is easily drawn wrong."""
+
+import numpy as np
+
+from empowerment.report.figures import colour_limits
+from empowerment.report.page import _turns
+from empowerment.report.tables import Landscape
+
+
+def landscape(names: tuple[str, str], empowerment: np.ndarray) -> Landscape:
+    return Landscape(names, np.zeros((len(empowerment), 2)), empowerment, None, None, {})
+
+
+def test_an_angle_that_leaves_on_one_side_comes_in_on_the_other():
+    """Every step of the path is a line of ordinary length in each of its drawings."""
+    angle = np.array([2.8, 3.1, -2.9, -2.5, -2.9, 3.1])
+    turns = _turns(landscape(("angle", "velocity"), np.ones(4)), angle)
+    assert len(turns) == 2
+    for turn in turns:
+        assert np.all(np.abs(np.diff(turn)) < 0.5)
+        np.testing.assert_allclose(np.cos(turn), np.cos(angle))
+    inside = np.abs(np.stack(turns)) <= np.pi
+    assert np.array_equal(inside.sum(axis=0), np.ones(len(angle)))
+
+
+def test_what_is_no_angle_is_drawn_once():
+    path = np.array([0.0, 9.0])
+    assert _turns(landscape(("x", "y"), np.ones(4)), path) == [path]
+
+
+def test_a_flat_landscape_is_of_the_middle_colour():
+    low, high = colour_limits(landscape(("x", "y"), np.full(9, 1.3) + 1e-3 * np.arange(9)))
+    assert low < 1.3 < high
+    low, high = colour_limits(landscape(("x", "y"), np.linspace(0.0, 1.0, 11)))
+    assert (low, high) == (0.2, 1.0)
