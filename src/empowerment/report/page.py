@@ -98,7 +98,7 @@ def _frames(
     return stacked[:, top : top + high, left : left + wide]
 
 
-def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: float) -> Figure:
+def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: int) -> Figure:
     """Put frames of the first half, where things happen, beside each other."""
     chosen = np.linspace(0, len(frames) // 2, _NUM_SNAPSHOTS).round().astype(int)
     figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.45), layout="constrained")
