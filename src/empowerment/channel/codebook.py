@@ -17,6 +17,9 @@ from empowerment.worlds import AbstractWorld, foresee, future, perceive
 _NEARLY_ZERO = 1e-6
 """Keeps the noise within five standard deviations."""
 
+_FUTURES_PER_DRAW = 16
+"""What a draw with one future of each code is worth, in draws of a single code."""
+
 
 class Codebook(AbstractChannel):
     r"""A source of finitely many plans $u^k(z)$ with weights $\omega_k(z)$.
@@ -111,7 +114,8 @@ class Codebook(AbstractChannel):
         """
         size = self.inputs.whitener.shape[0]
         if size > 2 or self.reader is not None:
-            keys = jax.random.split(key, num_samples)
+            # A draw is of a future of every code: fewer are as good as so many of one.
+            keys = jax.random.split(key, max(num_samples // _FUTURES_PER_DRAW, 2))
             return Estimate.of(jax.vmap(lambda key: self.information(world, state, key=key))(keys))
         order = max(round(num_samples ** (1 / size)), 4)
         coarse, fine = (self._quadrature(world, state, count) for count in (order // 2, order))
@@ -141,7 +145,6 @@ class Codebook(AbstractChannel):
         log_likelihood = pairwise_log_prob(successors, futures.mean, futures.scale)
         log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)
         return jnp.sum(jnp.exp(log_weights) * (jnp.diag(log_likelihood) - log_mixture))
-
 
     def _read(
         self,

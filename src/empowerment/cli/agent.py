@@ -170,7 +170,13 @@ def _in_words(found: dict) -> list[str]:
         f"Along {found['episodes']} episodes the policy has {found['empowerment_mean']:.3f} nats "
         f"of empowerment on average; a random one {found['uniform']['empowerment_mean']:.3f}."
     ]
-    if "held_fraction" in found:
+    if found["survived_fraction"] < 1 or found["uniform"]["survived_fraction"] < 1:
+        sentences.append(
+            f"It survives {found['survived_fraction']:.0%} of them, "
+            f"{found['episode_length_mean']:.0f} steps on average (random: {found['uniform']['survived_fraction']:.0%}, "
+            f"{found['uniform']['episode_length_mean']:.0f})."
+        )
+    if "time_to_upright_median_s" in found:
         time_ = found["time_to_upright_median_s"]
         swing = "does not swing up" if time_ is None else f"is upright after {time_:.2f} s"
         sentences.append(

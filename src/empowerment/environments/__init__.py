@@ -4,15 +4,19 @@ from empowerment.environments.balls import BallsEnv, joint, per_ball
 from empowerment.environments.continuous import WorldEnv
 from empowerment.environments.discrete import GridEnv
 from empowerment.environments.parallel import make_parallel
-from empowerment.environments.registration import BALLS, ENVIRONMENTS, register
+from empowerment.environments.registration import BALLS, DIRECTION, ENVIRONMENTS, register
+from empowerment.environments.repeat import ActionRepeat, Held
 
 register()
 
 __all__ = [
     "BALLS",
+    "DIRECTION",
     "ENVIRONMENTS",
+    "ActionRepeat",
     "BallsEnv",
     "GridEnv",
+    "Held",
     "WorldEnv",
     "joint",
     "make_parallel",

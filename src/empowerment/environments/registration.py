@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 import gymnasium
+import gymnasium.wrappers
+import numpy as np
 
 from empowerment.environments import pictures
 from empowerment.environments.balls import BallsEnv
@@ -25,6 +27,9 @@ ENVIRONMENTS: dict[str, str] = {name: f"empowerment/{name.capitalize()}-v0" for 
 
 BALLS = "empowerment/Balls-v0"
 """The Gymnasium name of the balls, which are no world: there is nothing to imagine in."""
+
+DIRECTION = "empowerment/PendulumDirection-v0"
+"""The Gymnasium name of the pendulum whose angle is observed as cosine and sine."""
 
 _EPISODE_STEPS = {"pendulum": 400, "ball": 200, "cart": 200}  # the pendulum's are 20 s
 _GRID_EPISODE_STEPS = 100
@@ -49,6 +54,28 @@ def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> World
         painter=partial(pictures.pendulum, max_torque=float(world.max_torque)),
         frames_per_second=max(round(1 / float(world.interval)), 1),
         render_mode=render_mode,
+    )
+
+
+def make_pendulum_by_direction(
+    *, render_mode: str | None = None, **parameters: Any
+) -> gymnasium.Env:
+    """Make the pendulum, its angle observed as cosine and sine, without a jump.
+
+    Args:
+        render_mode: `"rgb_array"`, or None for no pictures.
+        **parameters: Given to `Pendulum`.
+
+    Returns:
+        The environment.
+    """
+    inner = make_pendulum(render_mode=render_mode, **parameters)
+    speed = inner.observation_space.high[1]
+    high = np.array([1, 1, speed], np.float32)
+    return gymnasium.wrappers.TransformObservation(
+        inner,
+        lambda seen: np.stack([np.cos(seen[0]), np.sin(seen[0]), seen[1]]),
+        gymnasium.spaces.Box(-high, high),
     )
 
 
@@ -131,6 +158,12 @@ def register() -> None:
             entry_point=f"{__name__}:{factory.__name__}",
             kwargs={"name": name} if factory is make_grid else {},
             max_episode_steps=_EPISODE_STEPS.get(name, _GRID_EPISODE_STEPS),
+        )
+    if DIRECTION not in gymnasium.registry:
+        gymnasium.register(
+            DIRECTION,
+            entry_point=f"{__name__}:{make_pendulum_by_direction.__name__}",
+            max_episode_steps=_EPISODE_STEPS["pendulum"],
         )
     if BALLS not in gymnasium.registry:
         gymnasium.register(

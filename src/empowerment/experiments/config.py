@@ -1,7 +1,39 @@
 """What an experiment is: plain settings, and the presets that go by a name."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Everything that decides how a model comes out of data."""
+
+    latent_size: int = 0
+    """Axes of a state; 0 for twice the observed channels and two more, at most 32."""
+
+    model_width: int = 128
+    """Of a hidden layer, in all networks of the model."""
+
+    model_depth: int = 1
+    """Hidden layers, in all networks of the model."""
+
+    num_first: int = 1
+    """How many observations the first state is recognised from."""
+
+    printed: bool = False
+    """Take activations, scales and transition as the paper prints them."""
+
+    window: int = 20
+    """Observations in a sequence that the model learns from."""
+
+    model_updates: int = 3000
+    """Updates of the model, at most; fewer if it no longer gets better on data held out."""
+
+    model_batch: int = 128
+    """Sequences in an update."""
+
+    model_learning_rate: float = 3e-3
+    """Of the model, before it falls to zero over the second half."""
 
 
 @dataclass(frozen=True)
@@ -9,10 +41,38 @@ class Experiment:
     """Everything that decides how a run comes out."""
 
     world: str = "pendulum"
-    """A world by its name; `empower worlds` lists them."""
+    """A world by its name (`empower worlds` lists them), if it is not learnt from data."""
+
+    env: str | None = None
+    """Learn the world of this Gymnasium environment from data: an id such as Pendulum-v1, or
+    module:ID of your own."""
+
+    data: str | None = None
+    """Learn the world from this file of trajectories, as `empower collect` writes them. With
+    --env, it stands in for the first collection."""
+
+    data_steps: int = 20000
+    """Steps that are collected in the environment, at random."""
+
+    rounds: int = 0
+    """How often the policy then collects data of its own, from which everything is learnt anew."""
+
+    round_steps: int = 10000
+    """Steps that the policy collects in a round."""
+
+    action_repeat: int = 1
+    """Steps of the environment for which an action is held."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    """Of a world that is learnt."""
+
+    perceive: Literal["observations", "latent"] = "observations"
+    """What counts as perceived in a learnt world: observations, or states as in the paper."""
 
     resolution: float | None = None
-    """The scale of the noise on what is perceived; the world's own if not given."""
+    """The scale of the noise on what is perceived; the world's own if not given. In a learnt
+    world it is a share of the spread of each observed channel, beyond what was learnt; 0.02 if
+    not given."""
 
     steps: int = 5
     """How many actions a plan has, n."""
@@ -59,6 +119,11 @@ class Experiment:
 
     depth: int = 2
     """Hidden layers, in all networks but a codebook's."""
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether the world is learnt from data."""
+        return self.env is not None or self.data is not None
 
 
 # Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
@@ -150,5 +215,14 @@ def check(experiment: Experiment) -> None:
 
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Say which settings differ, and how."""
+    before, now = _flat(before), _flat(now)
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return ", ".join(f"{name} was {before.get(name)} and is {now.get(name)}" for name in names)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Put settings within settings beside the others."""
+    flat = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat

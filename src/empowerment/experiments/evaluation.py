@@ -1,7 +1,7 @@
 """What a policy does in the real environment, beside one that acts at random."""
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -12,23 +12,57 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.channel import AbstractChannel, empowerment
-from empowerment.environments import ENVIRONMENTS
+from empowerment.data import Actor, Uniform, make_environment, spaces_of
+from empowerment.environments import DIRECTION, ENVIRONMENTS, Held
 from empowerment.experiments.agent import Made, Progress
+from empowerment.experiments.config import Experiment
+from empowerment.experiments.pilot import Pilot, Track, tracker
 from empowerment.types import State
 from empowerment.worlds import Bounded
 
 UPRIGHT = 0.3
 """Radians from upright within which a pendulum stands."""
 
-_HELD_SECONDS = 5.0
+_INTERVAL, _HELD_SECONDS = 0.05, 5.0
 _HANGING_NOISE = 0.01
 """The scale of what the start is off by, in angle and velocity, when hanging at rest."""
 
 _NUM_JUDGED = 256
 """States along the way at which the channel is asked for the empowerment."""
 
-Act = Callable[[np.ndarray], np.ndarray]
-"""Gives an allowed action for an observation."""
+_LONGEST = 2000
+"""Steps after which an episode is cut, where the environment itself sets no limit."""
+
+_PENDULUMS = (ENVIRONMENTS["pendulum"], DIRECTION, "Pendulum-v1")
+SET_BY_STATE = (ENVIRONMENTS["pendulum"], DIRECTION)
+"""Pendulums that can be set to hang."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """One episode.
+
+    Attributes:
+        observations: One more than actions.
+        actions: What was done.
+        terminated: Whether it came to an end of its own.
+    """
+
+    observations: Float[np.ndarray, "times observation"]
+    actions: Float[np.ndarray, "steps action"]
+    terminated: bool
+
+
+def environment_of(experiment: Experiment) -> Held:
+    """Give the environment that an experiment is of."""
+    if not experiment.is_learnt:
+        return Held(ENVIRONMENTS[experiment.world])
+    if experiment.env is None:
+        raise ValueError(
+            "Expected a run of an environment, to act in it; this one learnt from a log alone. "
+            "Name the environment when training: empower train --data FILE --env ID."
+        )
+    return Held(experiment.env, experiment.action_repeat)
 
 
 def evaluate_agent(
@@ -38,7 +72,7 @@ def evaluate_agent(
     seed: int = 0,
     progress: Progress = lambda doing, done, total: None,
 ) -> dict[str, Any]:
-    """Run a policy by its mean action in the registered Gymnasium environment.
+    """Run a policy by its mean action in the real environment, through its filter if it has one.
 
     Args:
         made: What a run has made.
@@ -49,57 +83,61 @@ def evaluate_agent(
 
     Returns:
         The figures of the policy, those of a uniformly random one under `uniform`, and how
-        they were made.
+        they were made. A policy survives an episode that is never terminated.
     """
     if episodes < 1:
         raise ValueError(f"Expected at least one episode; got {episodes}.")
-    name = made.experiment.world
-    environment = gymnasium.make(ENVIRONMENTS[name])
-    environment.action_space.seed(seed)
-    acting: dict[str, Act] = {
-        "policy": mean_actions(made),
-        "uniform": lambda observation: environment.action_space.sample(),
+    maker = environment_of(made.experiment)
+    environment = make_environment(maker)
+    pilot = Pilot(made.policy, made.world, made.model)
+    acting: dict[str, Actor] = {
+        "policy": pilot,
+        "uniform": Uniform(spaces_of(environment, maker.id)),
     }
     found: dict[str, Any] = {}
-    for done, (who, act) in enumerate(acting.items()):
+    for done, (who, actor) in enumerate(acting.items()):
         paths = []
         for episode in range(episodes):
-            paths.append(run_episode(environment, act, seed=seed + episode))
+            paths.append(run_episode(environment, actor, seed=seed + episode))
             progress(f"evaluating {who}", done * episodes + episode + 1, 2 * episodes)
-        figures: dict[str, Any] = {"empowerment_mean": _empowerment(made, np.stack(paths), seed)}
-        if name == "pendulum":
-            figures |= _standing(np.stack(paths))
-            if who == "policy":
-                figures |= _swing_up(environment, act, episodes, seed)
+        figures: dict[str, Any] = {"empowerment_mean": _empowerment(made, paths, seed)}
+        lengths = np.array([len(path.actions) for path in paths]) * maker.count
+        figures["survived_fraction"] = float(np.mean([not path.terminated for path in paths]))
+        figures["episode_length_mean"] = float(lengths.mean())
+        figures["episode_length_median"] = float(np.median(lengths))
+        if maker.id in _PENDULUMS:
+            figures["held_fraction"] = _held_fraction(paths)
+            if who == "policy" and maker.id in SET_BY_STATE:
+                figures |= _swing_up(environment, actor, episodes, seed)
         found[who] = figures
+    environment.close()
     return {
         **found["policy"],
         "uniform": found["uniform"],
         "episodes": episodes,
         "seed": seed,
-        "environment": ENVIRONMENTS[name],
+        "environment": maker.id,
     }
 
 
-def mean_actions(made: Made) -> Act:
-    """Give the actions that a policy takes when it does not explore."""
-    # The weights are constants of the compiled function: passing them costs more than it does.
-    act = jax.jit(lambda state: made.world.squash(made.policy(state).mean))
-    return lambda observation: np.asarray(act(observation))
-
-
 def run_episode(
-    environment: gymnasium.Env, act: Act, *, seed: int, start: np.ndarray | None = None
-) -> Float[np.ndarray, "times observation"]:
-    """Run one episode to its end and give what was observed, the start included."""
+    environment: gymnasium.Env, actor: Actor, *, seed: int, start: np.ndarray | None = None
+) -> Path:
+    """Run one episode to its end."""
     options = None if start is None else {"state": start}
     observation, _ = environment.reset(seed=seed, options=options)
-    seen, over = [observation], False
-    while not over:
-        observation, _, terminated, truncated, _ = environment.step(act(observation))
+    actor.reset(seed=seed)
+    seen, done = [observation], []
+    terminated = truncated = False
+    space = environment.action_space
+    assert isinstance(space, gymnasium.spaces.Box)
+    while not (terminated or truncated):
+        action = np.clip(np.asarray(actor(observation), space.dtype), space.low, space.high)
+        observation, _, terminated, truncated, _ = environment.step(action)
         seen.append(observation)
-        over = terminated or truncated
-    return np.stack(seen)
+        done.append(action)
+        truncated = truncated or len(done) >= _LONGEST
+    return Path(np.stack(seen), np.stack(done), bool(terminated))
 
 
 def hanging_starts(count: int, seed: int) -> Float[np.ndarray, "starts 2"]:
@@ -108,49 +146,74 @@ def hanging_starts(count: int, seed: int) -> Float[np.ndarray, "starts 2"]:
     return np.stack([angle - math.pi * np.sign(angle), velocity], axis=1)  # Within half a turn.
 
 
-def _standing(paths: Float[np.ndarray, "episodes times 2"]) -> dict[str, float]:
+def angle_of(
+    observations: Float[np.ndarray, "times observation"],
+) -> Float[np.ndarray, " times"]:
+    """Give the angle of a pendulum, observed as it is or by cosine and sine."""
+    if observations.shape[1] == 2:
+        return observations[:, 0]
+    return np.arctan2(observations[:, 1], observations[:, 0])
+
+
+def _held_fraction(paths: list[Path]) -> float:
     """Give the share of episodes that end with the pendulum held upright."""
-    last = round(_HELD_SECONDS / 0.05)
-    held = np.all(np.abs(paths[:, -last:, 0]) <= UPRIGHT, axis=1)
-    return {"held_fraction": float(held.mean())}
+    last = round(_HELD_SECONDS / _INTERVAL)
+    held = [np.all(np.abs(angle_of(path.observations[-last:])) <= UPRIGHT) for path in paths]
+    return float(np.mean(held))
 
 
 def _swing_up(
-    environment: gymnasium.Env, act: Act, episodes: int, seed: int
+    environment: gymnasium.Env, actor: Actor, episodes: int, seed: int
 ) -> dict[str, float | None]:
     """Give the time from hanging until the pendulum is upright for good."""
     times = [
-        time_to_upright(run_episode(environment, act, seed=seed, start=start))
+        time_to_upright(run_episode(environment, actor, seed=seed, start=start).observations)
         for start in hanging_starts(episodes, seed)
     ]
     median = float(np.median(times))
     return {"time_to_upright_median_s": median if math.isfinite(median) else None}
 
 
-def time_to_upright(path: Float[np.ndarray, "times 2"]) -> float:
+def time_to_upright(observations: Float[np.ndarray, "times observation"]) -> float:
     """Give the seconds after which a pendulum stays upright; infinite if it never does."""
-    away = np.flatnonzero(np.abs(path[:, 0]) > UPRIGHT)
+    away = np.flatnonzero(np.abs(angle_of(observations)) > UPRIGHT)
     if not away.size:
         return 0.0
-    return math.inf if away[-1] == len(path) - 1 else 0.05 * float(away[-1] + 1)
+    is_last = away[-1] == len(observations) - 1
+    return math.inf if is_last else _INTERVAL * float(away[-1] + 1)
 
 
-def _empowerment(
-    made: Made, paths: Float[np.ndarray, "episodes times observation"], seed: int
-) -> float:
+def states_of(track: Track, path: Path) -> Float[np.ndarray, "times state"]:
+    """Give the states of an episode, as they are tracked."""
+    states, state = [], None
+    for action, observation in zip([None, *path.actions], path.observations, strict=True):
+        state = track(state, action, observation)
+        states.append(state)
+    return np.stack(states)
+
+
+def _empowerment(made: Made, paths: list[Path], seed: int) -> float:
     """Give the mean bound of the channel at some of the states passed through, in nats."""
-    flat = paths.reshape(-1, paths.shape[-1])
-    chosen = np.random.default_rng(seed).integers(0, len(flat), _NUM_JUDGED)
-    keys = jax.random.split(jax.random.key(seed), _NUM_JUDGED)
-    return float(_mean_bound(made.channel, made.world, jnp.asarray(flat[chosen], float), keys))
+    track = tracker(made.model)
+    states = np.concatenate([states_of(track, path) for path in paths])
+    chosen = np.random.default_rng(seed).integers(0, len(states), _NUM_JUDGED)
+    return float(bounds_at(made, states[chosen], seed).mean())
+
+
+def bounds_at(
+    made: Made, states: Float[np.ndarray, "judged state"], seed: int
+) -> Float[np.ndarray, " judged"]:
+    """Give the bound of the channel at some states, in nats."""
+    keys = jax.random.split(jax.random.key(seed), len(states))
+    return np.asarray(_bounds(made.channel, made.world, jnp.asarray(states, float), keys))
 
 
 @eqx.filter_jit
-def _mean_bound(
+def _bounds(
     channel: AbstractChannel, world: Bounded, states: Float[Array, "judged state"], keys: Array
-) -> Array:
+) -> Float[Array, " judged"]:
     def of_state(inputs: tuple[State, Array]) -> Array:
         state, key = inputs
         return empowerment(channel, world, state, key=key).value
 
-    return jax.lax.map(of_state, (states, keys), batch_size=8).mean()
+    return jax.lax.map(of_state, (states, keys), batch_size=8)

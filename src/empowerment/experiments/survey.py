@@ -3,19 +3,20 @@
 import json
 from pathlib import Path
 
-import gymnasium
 import jax
 import numpy as np
 
-from empowerment.environments import ENVIRONMENTS
+from empowerment.data import spaces_of
 from empowerment.experiments.agent import Made, Progress, load_agent
 from empowerment.experiments.evaluation import (
+    SET_BY_STATE,
+    environment_of,
     evaluate_agent,
     hanging_starts,
-    mean_actions,
     run_episode,
 )
 from empowerment.experiments.landscape import compute_landscape, grid_states, noise
+from empowerment.experiments.pilot import Pilot
 from empowerment.experiments.variational import variational_landscape
 from empowerment.files import write_whole
 from empowerment.report import Landscape, write_landscape
@@ -44,7 +45,7 @@ def survey(
         write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
     if not (folder / "episode.csv").exists():
         write_whole(folder / "episode.csv", _episode(made).encode())
-    if world.states.size > 2:
+    if made.model is not None or world.states.size > 2:
         return
     states = grid_states(world, grid)
     name, steps = made.experiment.world, made.experiment.steps
@@ -68,19 +69,18 @@ def survey(
 
 def _episode(made: Made) -> str:
     """Run one episode by the mean action, and give it as a table."""
-    name = made.experiment.world
-    environment = gymnasium.make(ENVIRONMENTS[name])
-    start = hanging_starts(1, made.seed)[0] if name == "pendulum" else None
-    actions: list[np.ndarray] = []
-
-    of_policy = mean_actions(made)
-
-    def act(observation: np.ndarray) -> np.ndarray:
-        actions.append(of_policy(observation))
-        return actions[-1]
-
-    path = run_episode(environment, act, seed=made.seed, start=start)
-    header = ",".join([*made.world.states.names, *made.world.actions.names])
-    rows = np.concatenate([path[:-1], np.stack(actions)], axis=1)
+    maker = environment_of(made.experiment)
+    environment = maker()
+    start = hanging_starts(1, made.seed)[0] if maker.id in SET_BY_STATE else None
+    path = run_episode(
+        environment,
+        Pilot(made.policy, made.world, made.model),
+        seed=made.seed,
+        start=start,
+    )
+    spaces = spaces_of(environment, maker.id)
+    names = spaces.observation_names if made.model else made.world.states.names
+    header = ",".join([*names, *made.world.actions.names])
+    rows = np.concatenate([path.observations[:-1], path.actions], axis=1)
     lines = [",".join(f"{value:.9g}" for value in row) for row in rows]
     return "\n".join([header, *lines]) + "\n"

@@ -1,12 +1,13 @@
 """From logged data to a model, and from a model to a world."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from empowerment.data import Trajectories, windows
 from empowerment.model.dvbf import DVBF
@@ -16,8 +17,11 @@ from empowerment.model.training import Sequences
 from empowerment.model.world import LearntWorld
 from empowerment.worlds import Box
 
-_MAX_PLACES = 8192
-"""States that stand for a world, at most."""
+_MAX_CANDIDATES = 32768
+"""States of the data that are looked at, at most."""
+
+_NUM_PLACES = 2048
+"""States that are far from each other, at most, and as many by chance, that stand for a world."""
 
 _SETTLING = 0.25
 """The share of a window after which the filter is taken to have settled."""
@@ -119,17 +123,18 @@ def learnt_world(
     cut = windows(trajectories, length, seed=seed)
     generator = np.random.default_rng(seed)
     settled = min(max(round(_SETTLING * length), model.num_first - 1), length - 1)
-    count = min(len(cut.starts), -(-_MAX_PLACES // (length - settled)))
+    count = min(len(cut.starts), -(-_MAX_CANDIDATES // (length - settled)))
     rows = generator.choice(cut.starts, count, replace=False)[:, None] + np.arange(length)
     found = _filter(
         model,
         jnp.asarray(cut.observations[rows], float),
         jnp.asarray(cut.actions[rows[:, :-1]], float),
     )
-    places = found[:, settled:].reshape(-1, model.latent_size)
+    found = found[:, settled:].reshape(-1, model.latent_size)
+    middle, spread = found.mean(0), found.std(0) + 1e-3
+    places = _cover((found - middle[None]) / spread[None], found, generator)
     firsts = np.stack([_first(e.observations, model.num_first) for e in trajectories.episodes])
-    beginnings = _begin(model, jnp.asarray(firsts[:_MAX_PLACES], float))
-    middle, spread = places.mean(0), places.std(0) + 1e-3
+    beginnings = _begin(model, jnp.asarray(firsts[:_MAX_CANDIDATES], float))
     observed = np.concatenate([episode.observations for episode in trajectories.episodes])
     return LearntWorld(
         model,
@@ -143,6 +148,38 @@ def learnt_world(
         ),
         Box(*action_limits(trajectories), trajectories.spaces.action_names),
     )
+
+
+def _cover(
+    scaled: Float[Array, "candidates state"],
+    candidates: Float[Array, "candidates state"],
+    generator: np.random.Generator,
+) -> Float[Array, "places state"]:
+    """Choose states that cover all that was seen, half of them evenly, half as often as seen.
+
+    Where a random policy hardly ever goes, as to the top of a swing, the channel has to be right
+    too: it is where a better policy will go.
+    """
+    count = min(_NUM_PLACES, len(candidates))
+    far = _farthest(scaled, count, int(generator.integers(len(candidates))))
+    often = generator.integers(0, len(candidates), count)
+    return jnp.concatenate([candidates[far], candidates[often]])
+
+
+@partial(jax.jit, static_argnums=1)
+def _farthest(
+    points: Float[Array, "points state"], count: int, first: int
+) -> Int[Array, " chosen"]:
+    """Choose points one after the other, each the farthest from those before."""
+
+    def choose(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
+        distance, newest = carry
+        offset = points - points[newest][None]
+        distance = jnp.minimum(distance, jnp.sum(offset**2, axis=1))
+        return (distance, jnp.argmax(distance)), newest
+
+    start = jnp.full(len(points), jnp.inf), jnp.asarray(first)
+    return jax.lax.scan(choose, start, None, length=count)[1]
 
 
 def _first(

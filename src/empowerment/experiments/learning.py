@@ -1,0 +1,107 @@
+"""From an environment or a log to a world that was learnt."""
+
+from pathlib import Path
+
+import jax
+
+from empowerment.data import Trajectories, Uniform, collect, join
+from empowerment.environments import Held
+from empowerment.experiments.config import Experiment
+from empowerment.experiments.modelling import Fitted, train_model
+from empowerment.experiments.pilot import Explorer, Pilot
+from empowerment.experiments.run import Run
+from empowerment.experiments.variational import Progress
+from empowerment.model import DVBF, Latent, learnt_world
+from empowerment.types import Key
+from empowerment.worlds import Bounded
+
+_RESOLUTION = 0.02
+"""What is perceived, as a share of the spread of a channel, if nothing is said."""
+
+
+def named(stage: str, number: int) -> str:
+    """Give the name of a stage in a round; the first round goes without a number."""
+    return f"{stage}-{number}" if number else stage
+
+
+def gather(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    pilot: Pilot | None,
+    progress: Progress,
+    seed: int,
+) -> tuple[Trajectories, ...]:
+    """Collect the data of a round, or load it if it is there, and give that of all rounds."""
+    path = _data_path(run.folder, number)
+    if not path.exists():
+        if number == 0 and experiment.data is not None:
+            Trajectories.load(Path(experiment.data)).save(path)
+        elif experiment.env is not None:
+            steps = experiment.round_steps if pilot else experiment.data_steps
+            found, report = collect(
+                Held(experiment.env, experiment.action_repeat),
+                steps=steps,
+                seed=seed + number,
+                policy=Uniform if pilot is None else lambda spaces: Explorer(pilot, spaces),
+                progress=progress,
+            )
+            if report.lost:
+                run.say(report.in_words())
+            found.save(path)
+    return load_data(run.folder, number)
+
+
+def load_data(folder: Path, number: int) -> tuple[Trajectories, ...]:
+    """Read the data of all rounds up to one."""
+    return tuple(Trajectories.load(_data_path(folder, each)) for each in range(number + 1))
+
+
+def _data_path(folder: Path, number: int) -> Path:
+    return folder / f"{named('data', number)}.npz"
+
+
+def learn(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    before: DVBF | None,
+    parts: tuple[Trajectories, ...],
+    progress: Progress,
+    *,
+    seed: int,
+    key: Key,
+) -> Fitted:
+    """Learn the model of a round: a fresh one, or the one of the round before on more data."""
+    return train_model(
+        run,
+        experiment.model,
+        parts,
+        seed=seed,
+        progress=progress,
+        key=key,
+        name=named("model", number),
+        start=before,
+    )
+
+
+def make_learnt(
+    experiment: Experiment, model: DVBF, parts: tuple[Trajectories, ...], *, seed: int
+) -> Bounded:
+    """Make the world of a model, with actions before the squash."""
+    given = experiment.resolution
+    world = learnt_world(
+        model,
+        join(*parts),
+        length=experiment.model.window,
+        resolution=_RESOLUTION if given is None else given,
+        seed=seed,
+    )
+    return Bounded(Latent(world) if experiment.perceive == "latent" else world)
+
+
+def keys_of_round(seed: int, number: int) -> tuple[Key, Key, Key, Key]:
+    """Give the keys of model, channel, fit and policy in a round."""
+    key = jax.random.fold_in(jax.random.key(seed), number)
+    model_key, channel_key, surrogate_key, policy_key = jax.random.split(key, 4)
+    return model_key, channel_key, surrogate_key, policy_key
