@@ -218,24 +218,22 @@ def test_time_to_upright():
     assert np.all(np.abs(starts[:, 0]) <= np.pi)
 
 
+def command_of(experiment: Experiment, folder: Path) -> list[str]:
+    """The words that train a tiny agent in a process of its own."""
+    names = ("steps", "channel_updates", "policy_updates", "horizon", "num_starts")
+    flags = [
+        f"--{name.replace('_', '-')}={getattr(experiment, name)}"
+        for name in (*names, "width", "depth")
+    ]
+    command = [sys.executable, "-m", "empowerment.cli", "train", "pendulum", *flags, "--seed=3"]
+    return [*command, "--out", str(folder)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_a_random_moment(whole: Path, tmp_path: Path, seed: int):
     """A real process and a real kill -9, wherever it happens to be."""
-    flags = [
-        f"--{name.replace('_', '-')}={getattr(TINY, name)}"
-        for name in (
-            "steps",
-            "channel_updates",
-            "policy_updates",
-            "horizon",
-            "num_starts",
-            "width",
-            "depth",
-        )
-    ]
-    command = [sys.executable, "-m", "empowerment.cli", "train", "pendulum", *flags, "--seed=3"]
-    command += ["--out", str(tmp_path / "run")]
+    command = command_of(TINY, tmp_path / "run")
     wait = np.random.default_rng(seed).uniform(5, 25)
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     time.sleep(wait)
@@ -244,3 +242,27 @@ def test_killed_at_a_random_moment(whole: Path, tmp_path: Path, seed: int):
     resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
     assert resumed.returncode == 0, resumed.stderr
     assert hashes(tmp_path / "run") == hashes(whole)
+
+
+@pytest.mark.slow
+def test_interrupted_by_the_keyboard(tmp_path: Path):
+    """A real process and a real Ctrl-C: what it had reported is saved, and it says what to do."""
+    endless = dataclasses.replace(TINY, policy_updates=10_000_000)
+    process = subprocess.Popen(
+        command_of(endless, tmp_path / "run"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if "run: policy" in line)
+    assert "nats" in line
+    assert "% held" in line
+    reported = int(line.split(", ")[-1].split(" of ")[0])
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "Go on with it by --resume" in rest
+    assert "Traceback" not in rest
+    saved = (tmp_path / "run" / "checkpoints").glob("policy-*.json")
+    assert max(int(path.stem.rsplit("-", 1)[1]) for path in saved) >= reported

@@ -13,14 +13,12 @@ from empowerment.cli.talk import say, show_progress
 from empowerment.experiments import (
     PRESETS,
     Experiment,
-    evaluate_agent,
-    load_agent,
+    evaluate_run,
     refresh_manifest,
     survey,
     train_agent,
     with_budget,
 )
-from empowerment.files import write_whole
 from empowerment.report import write_report
 
 
@@ -123,14 +121,13 @@ class EvaluateCommand:
 
     def run(self) -> None:
         """Evaluate, keep the figures in the run folder, and say them."""
-        made = load_agent(self.folder)
         with show_progress(self.folder.name) as progress:
-            found = evaluate_agent(made, episodes=self.episodes, seed=self.seed, progress=progress)
-        text = json.dumps(found, indent=2) + "\n"
-        write_whole(self.folder / "evaluation.json", text.encode())
+            found = evaluate_run(
+                self.folder, episodes=self.episodes, seed=self.seed, progress=progress
+            )
         refresh_manifest(self.folder)
         if self.json:
-            print(text, end="")
+            print(json.dumps(found, indent=2))
             return
         for sentence in _in_words(found):
             say(sentence)
@@ -173,7 +170,8 @@ def _in_words(found: dict) -> list[str]:
     if found["survived_fraction"] < 1 or found["uniform"]["survived_fraction"] < 1:
         sentences.append(
             f"It survives {found['survived_fraction']:.0%} of them, "
-            f"{found['episode_length_mean']:.0f} steps on average (random: {found['uniform']['survived_fraction']:.0%}, "
+            f"{found['episode_length_mean']:.0f} steps on average (random: "
+            f"{found['uniform']['survived_fraction']:.0%}, "
             f"{found['uniform']['episode_length_mean']:.0f})."
         )
     if "time_to_upright_median_s" in found:

@@ -11,7 +11,7 @@ from empowerment.experiments.landscape import (
     state_names,
 )
 from empowerment.experiments.run import refresh_manifest
-from empowerment.experiments.survey import survey
+from empowerment.experiments.survey import evaluate_run, survey
 
 __all__ = [
     "ESTIMATORS",
@@ -20,6 +20,7 @@ __all__ = [
     "Made",
     "compute_landscape",
     "evaluate_agent",
+    "evaluate_run",
     "grid_states",
     "load_agent",
     "make_world",

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,6 +24,29 @@ from empowerment.report import Landscape, write_landscape
 from empowerment.worlds import is_foreseeable
 
 
+def evaluate_run(
+    folder: Path,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    progress: Progress = lambda doing, done, total: None,
+) -> dict[str, Any]:
+    """Evaluate the agent of a finished run, and keep the figures in its folder.
+
+    Args:
+        folder: The folder of a finished run.
+        episodes: How many.
+        seed: Of the starts.
+        progress: Called as it goes on.
+
+    Returns:
+        The figures, as they are in `evaluation.json`.
+    """
+    found = evaluate_agent(load_agent(folder), episodes=episodes, seed=seed, progress=progress)
+    write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
+    return found
+
+
 def survey(
     folder: Path,
     *,
@@ -41,8 +65,7 @@ def survey(
     made = load_agent(folder)
     world = made.world.world
     if not (folder / "evaluation.json").exists():
-        found = evaluate_agent(made, episodes=episodes, progress=progress)
-        write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
+        evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
         write_whole(folder / "episode.csv", _episode(made).encode())
     if made.model is not None or world.states.size > 2:
