@@ -78,6 +78,22 @@ def test_no_transition_across_episodes_in_any_autoreset_mode(mode: AutoresetMode
         assert -len(ended) <= steps_of_resets < -20
 
 
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED),
+        (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP),
+        (AutoresetMode.DISABLED, AutoresetMode.NEXT_STEP),
+    ],
+)
+def test_a_transition_across_episodes_would_be_seen(recorded: AutoresetMode, told: AutoresetMode):
+    log, _ = record(recorded, steps=60)
+    log["first_observations"] = log["observations"][1:]
+    data = from_vector(**log, autoreset_mode=told)
+    with pytest.raises(AssertionError):
+        assert_whole(data)
+
+
 def test_a_log_cut_at_any_time_is_still_whole():
     for steps in range(1, 15):
         log, _ = record(AutoresetMode.NEXT_STEP, steps=steps)
