@@ -12,11 +12,14 @@ from empowerment.channel import DivergedError
 from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
 from empowerment.cli.data import CollectCommand, DataCommand
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
+from empowerment.cli.model import FitCommand, ModelCommand
 from empowerment.cli.talk import fail, say
 
 _COMMANDS = {
     "collect": CollectCommand,
     "data": DataCommand,
+    "fit": FitCommand,
+    "model": ModelCommand,
     "evaluate": EvaluateCommand,
     "report": ReportCommand,
     "landscape": LandscapeCommand,
@@ -27,6 +30,8 @@ Command = (
     TrainCommand
     | CollectCommand
     | DataCommand
+    | FitCommand
+    | ModelCommand
     | EvaluateCommand
     | ReportCommand
     | LandscapeCommand
@@ -43,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
         command.run()
-    except (ValueError, OSError, NotConvergedError, DivergedError) as error:
+    except (ValueError, OSError, FloatingPointError, NotConvergedError, DivergedError) as error:
         if command.debug:
             raise
         fail(str(error))

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli.talk import say, show_progress
 from empowerment.experiments import (
+    LEARNT,
     PRESETS,
     Experiment,
     evaluate_run,
@@ -30,15 +31,17 @@ class TrainCommand:
     with --resume. Every setting of the experiment is a flag.
 
     Try `empower train pendulum --out runs/pendulum`, then `empower evaluate runs/pendulum` and
-    `empower report runs/pendulum`.
+    `empower report runs/pendulum`. Any environment will do, its world is learnt:
+    `empower train --env Pendulum-v1 --out runs/mine`.
     """
-
-    experiment: Annotated[Positional[str], arg(metavar="EXPERIMENT")]
-    """What to train: pendulum, as we recommend; pendulum-paper, as printed in the paper;
-    pendulum-paper-5step, the paper's with five steps and the best of its kind of families."""
 
     out: Annotated[Path, arg(metavar="RUN")]
     """The run folder."""
+
+    experiment: Annotated[Positional[str | None], arg(metavar="EXPERIMENT")] = None
+    """What to train: pendulum, as we recommend; pendulum-learnt, from data alone; pendulum-paper,
+    as printed in the paper; pendulum-paper-5step, the paper's with five steps and the best of its
+    kind of families. None with --env or --data: a world that is yet to be learnt."""
 
     seed: int = 0
     """Of everything random."""
@@ -58,10 +61,10 @@ class TrainCommand:
     def run(self) -> None:
         """Train, and say what came out."""
         start = time.monotonic()
-        if self.experiment not in PRESETS:
+        if self.experiment not in PRESETS and (self.experiment or not self.settings.is_learnt):
             raise ValueError(
-                f"Expected the experiment to be one of {', '.join(PRESETS)}; got "
-                f"{self.experiment!r}."
+                f"Expected the experiment to be one of {', '.join(PRESETS)}, or an environment by "
+                f"--env ID; got {self.experiment}."
             )
         experiment = with_budget(self.settings, self.budget)
         try:
@@ -85,11 +88,13 @@ class TrainCommand:
 
 def train_command(arguments: Sequence[str]) -> type[TrainCommand]:
     """Give the command with the settings of the experiment that the words of a user name."""
-    named = next((word for word in arguments if word in PRESETS), "pendulum")
+    named = next((word for word in arguments if word in PRESETS), None)
+    is_learnt = any(word.split("=")[0] in ("--env", "--data") for word in arguments)
+    defaults = PRESETS[named or "pendulum"] if named or not is_learnt else LEARNT
 
     @dataclasses.dataclass(frozen=True)
     class Named(TrainCommand):
-        settings: Experiment = PRESETS[named]
+        settings: Experiment = defaults
 
     Named.__doc__ = TrainCommand.__doc__
     return Named

@@ -28,6 +28,7 @@ from empowerment.data import (
     read_minari,
     refuse,
 )
+from empowerment.experiments import Acting, read_manifest
 from empowerment.report import check_writable
 
 _TABLES = (".csv", ".parquet", ".pq")
@@ -55,7 +56,8 @@ class CollectCommand:
     """How many transitions."""
 
     policy: Annotated[str, arg(metavar="uniform|RUN")] = "uniform"
-    """Who acts: uniform is at random, evenly within the limits of the actions."""
+    """Who acts: uniform is at random, evenly within the limits of the actions;
+    a run folder is its policy, by its filter, drawing actions."""
 
     workers: int = 1
     """How many processes."""
@@ -216,12 +218,8 @@ def _policy(name: str) -> Callable[[Spaces], Actor]:
     """Give who acts: at random, or the controller of a run."""
     if name == "uniform":
         return Uniform
-    return _trained_policy(Path(name))
-
-
-def _trained_policy(folder: Path) -> Callable[[Spaces], Actor]:
-    """Give what makes the controller of a run folder; runs cannot act in other environments yet."""
-    raise ValueError(f"Expected --policy to be uniform; got {str(folder)!r}.")
+    read_manifest(Path(name))  # so that a mistake is known before workers are
+    return Acting(Path(name))
 
 
 def _check_out(path: Path) -> None:

@@ -1,7 +1,14 @@
 """Experiments: what the command line runs."""
 
-from empowerment.experiments.agent import Made, load_agent, train_agent
-from empowerment.experiments.config import PRESETS, Experiment, with_budget
+from empowerment.experiments.agent import Acting, Made, load_agent, train_agent
+from empowerment.experiments.config import (
+    LEARNT,
+    PRESETS,
+    Experiment,
+    ModelSettings,
+    with_budget,
+    with_model_budget,
+)
 from empowerment.experiments.evaluation import evaluate_agent
 from empowerment.experiments.landscape import (
     ESTIMATORS,
@@ -10,23 +17,32 @@ from empowerment.experiments.landscape import (
     make_world,
     state_names,
 )
-from empowerment.experiments.run import refresh_manifest
+from empowerment.experiments.modelling import Fitted, fit_model, load_model
+from empowerment.experiments.run import read_manifest, refresh_manifest
 from empowerment.experiments.survey import evaluate_run, survey
 
 __all__ = [
     "ESTIMATORS",
+    "LEARNT",
     "PRESETS",
+    "Acting",
     "Experiment",
+    "Fitted",
     "Made",
+    "ModelSettings",
     "compute_landscape",
     "evaluate_agent",
     "evaluate_run",
+    "fit_model",
     "grid_states",
     "load_agent",
+    "load_model",
     "make_world",
+    "read_manifest",
     "refresh_manifest",
     "state_names",
     "survey",
     "train_agent",
     "with_budget",
+    "with_model_budget",
 ]

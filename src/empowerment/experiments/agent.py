@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from empowerment.channel import AbstractChannel
+from empowerment.data import Spaces
 from empowerment.experiments.config import Experiment, ModelSettings, check
 from empowerment.experiments.landscape import make_world, noise
 from empowerment.experiments.learning import (
@@ -173,6 +174,30 @@ def load_agent(folder: Path) -> Made:
     channel = load_tree(channel, path_of(folder, "channel", number))
     surrogate = load_tree(unfitted(experiment, world), path_of(folder, "surrogate", number))
     return Made(experiment, seed, world, channel, surrogate, agent.policy, model)
+
+
+@dataclass(frozen=True)
+class Acting:
+    """Makes who acts by the policy of a finished run, drawing its actions; also in a worker.
+
+    Attributes:
+        folder: The run folder.
+    """
+
+    folder: Path
+
+    def __call__(self, spaces: Spaces) -> Pilot:
+        """Read the run, and refuse an environment of another kind."""
+        made = load_agent(self.folder)
+        wanted = made.world.actions.size, made.world.emission(made.world.states.centre).mean.size
+        found = len(spaces.action_names), len(spaces.observation_names)
+        if wanted != found and made.experiment.perceive != "latent":
+            raise ValueError(
+                f"Expected an environment with {wanted[1]} observed channels and {wanted[0]} "
+                f"actions, as the run in {self.folder} was trained for; got {found[1]} and "
+                f"{found[0]}."
+            )
+        return Pilot(made.policy, made.world, made.model, sample=True)
 
 
 def bounded_world(experiment: Experiment) -> Bounded:

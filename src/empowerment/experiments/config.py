@@ -126,11 +126,15 @@ class Experiment:
         return self.env is not None or self.data is not None
 
 
+LEARNT = Experiment(family="intent", steps=5, resolution=0.02)
+"""How a world that nobody tuned for is learnt and acted in."""
+
 # Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
 # tanh for policy, source and planning; beta from 5 to 2000 over 800 epochs; one step. It states
 # neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
 PRESETS: dict[str, Experiment] = {
     "pendulum": Experiment(),
+    "pendulum-learnt": replace(LEARNT, env="empowerment/PendulumDirection-v0", data_steps=10000),
     "pendulum-paper": Experiment(
         steps=1,
         family="paper",
@@ -165,19 +169,39 @@ PRESETS: dict[str, Experiment] = {
 }
 """Experiments by name; every field is a flag of `empower train`."""
 
-_SMOKE = {"channel_updates": 100, "policy_updates": 100, "num_starts": 8, "horizon": 8}
+_SMOKE = {
+    "channel_updates": 100,
+    "policy_updates": 100,
+    "num_starts": 8,
+    "horizon": 8,
+    "data_steps": 1000,
+    "round_steps": 500,
+}
+_MODEL_SMOKE = {"model_updates": 100, "model_batch": 16, "model_width": 32}
 
 
 def with_budget(experiment: Experiment, budget: str) -> Experiment:
     """Give an experiment in full, or so small that it only shows that everything runs."""
     if budget not in ("smoke", "full"):
         raise ValueError(f"Expected the budget to be one of smoke, full; got {budget!r}.")
-    return replace(experiment, **_SMOKE) if budget == "smoke" else experiment
+    if budget == "full":
+        return experiment
+    model = with_model_budget(experiment.model, budget)
+    return replace(experiment, **_SMOKE, model=model)
+
+
+def with_model_budget(settings: ModelSettings, budget: str) -> ModelSettings:
+    """Give the settings of a model in full, or so small that it only shows that all runs."""
+    return replace(settings, **_MODEL_SMOKE) if budget == "smoke" else settings
 
 
 def check(experiment: Experiment) -> None:
     """Refuse settings that cannot be, before anything is done."""
     at_least = {
+        "data_steps": 1,
+        "rounds": 0,
+        "round_steps": 1,
+        "action_repeat": 1,
         "steps": 1,
         "channel_updates": 1,
         "policy_updates": 100,
@@ -205,6 +229,14 @@ def check(experiment: Experiment) -> None:
         raise ValueError(
             "Expected the discount to be above 0 and, with a critic, below 1; got "
             f"{experiment.discount}."
+        )
+    if experiment.rounds and experiment.env is None:
+        raise ValueError(
+            "Expected an environment to collect data of further rounds in; got none. Give --env."
+        )
+    if experiment.resolution is not None and not 0 <= experiment.resolution < float("inf"):
+        raise ValueError(
+            f"Expected the resolution to be at least 0 and finite; got {experiment.resolution}."
         )
     if experiment.joint and experiment.family in ("auto", "codebook"):
         raise ValueError(

@@ -1,6 +1,7 @@
 """Reports: tables and figures, made from what is on disk."""
 
 from empowerment.report.figures import check_drawable, draw_landscape
+from empowerment.report.model import draw_judgement
 from empowerment.report.page import write_report
 from empowerment.report.tables import (
     Landscape,
@@ -15,6 +16,7 @@ __all__ = [
     "Landscape",
     "check_drawable",
     "check_writable",
+    "draw_judgement",
     "draw_landscape",
     "read_landscape",
     "read_states",
