@@ -262,7 +262,7 @@ def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture
     main(["evaluate", str(run), "--episodes", "1", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert 0 <= found["held_fraction"] <= 1
-    assert set(found["uniform"]) == {"empowerment_mean", "held_fraction"}
+    assert {"empowerment_mean", "held_fraction"} <= set(found["uniform"])
     # One step of the pendulum: 1.354 nats wherever the velocity is not at its limit.
     assert 0.5 < found["empowerment_mean"] < 1.36
     main(["report", str(run), "--grid", "3x3"])

@@ -16,12 +16,10 @@ from empowerment.data import Actor, Uniform, make_environment, spaces_of
 from empowerment.environments import DIRECTION, ENVIRONMENTS, Held
 from empowerment.experiments.agent import Made, Progress
 from empowerment.experiments.config import Experiment
+from empowerment.experiments.held import UPRIGHT
 from empowerment.experiments.pilot import Pilot, Track, tracker
 from empowerment.types import State
 from empowerment.worlds import Bounded
-
-UPRIGHT = 0.3
-"""Radians from upright within which a pendulum stands."""
 
 _INTERVAL, _HELD_SECONDS = 0.05, 5.0
 _HANGING_NOISE = 0.01
