@@ -46,23 +46,23 @@ def measure(experiment: Experiment, seeds: range, episodes: int) -> Table:
 def measure_on_one_channel(
     experiment: Experiment, seeds: range, episodes: int
 ) -> tuple[Table, Table]:
-    """Train more policies on the channel of each seed: without a critic, and for other horizons."""
+    """Train more policies on a channel: without a critic, and for other horizons."""
     critics: Table = []
     horizons: Table = []
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             made = train_agent(experiment, folder=Path(folder) / "run", seed=seed)
-        before = _digest(made)
-        for critic in (True, False):
-            other = _another_policy(made, horizon=experiment.horizon, critic=critic)
-            found = _standing(evaluate_agent(other, episodes=episodes, seed=seed))
-            critics.append({"critic": "yes" if critic else "no", "seed": seed, **found})
+        without = _another_policy(made, horizon=experiment.horizon, critic=False)
+        for critic, agent in {"yes": made, "no": without}.items():
+            found = evaluate_agent(agent, episodes=episodes, seed=seed)
+            critics.append({"critic": critic, "seed": seed, **_standing(found)})
             print(critics[-1], flush=True)
-        for horizon in _HORIZONS:
+        for horizon in _HORIZONS if seed == seeds[0] else ():
+            before = _digest(made)[:12]
             other = _another_policy(made, horizon=horizon, critic=True)
-            found = _standing(evaluate_agent(other, episodes=episodes, seed=seed))
-            digests = {"channel before": before[:12], "channel after": _digest(made)[:12]}
-            horizons.append({"T": horizon, "seed": seed, **found, **digests})
+            found = evaluate_agent(other, episodes=episodes, seed=seed)
+            digests = {"channel before": before, "channel after": _digest(made)[:12]}
+            horizons.append({"T": horizon, **_standing(found), **digests})
             print(horizons[-1], flush=True)
     return critics, horizons
 
