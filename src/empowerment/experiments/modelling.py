@@ -11,7 +11,7 @@ from empowerment.data import Trajectories, join
 from empowerment.experiments.config import ModelSettings
 from empowerment.experiments.run import Keeper, Run, Say, open_run, read_manifest
 from empowerment.experiments.variational import Progress
-from empowerment.model import DVBF, Scaling, prepare
+from empowerment.model import DVBF, Scaling, calibrate, prepare
 from empowerment.model import training as model_training
 from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.types import Key
@@ -150,7 +150,7 @@ def train_model(
         run.say(
             f"{data.skipped} episodes are shorter than {settings.window} rows: not learnt from."
         )
-    make_key, train_key = jax.random.split(key)
+    make_key, train_key, calibrate_key = jax.random.split(key, 3)
     model = start or _fresh(settings, data.observations, data.actions, make_key)
     state = model_training.init(model, key=train_key)
     stored = run.load_checkpoint(name, (state, model))
@@ -191,9 +191,10 @@ def train_model(
         "stopped": trained.stopped,
         "history": trained.history,
     }
-    save_tree(trained.best, path, about=about)
+    model = calibrate(trained.best, data.train, key=calibrate_key)
+    save_tree(model, path, about=about)
     run.end_stage(name, -1)
-    return Fitted(trained.best, train, held_out, about)
+    return Fitted(model, train, held_out, about)
 
 
 def _hold_out(parts: tuple[Trajectories, ...], seed: int) -> tuple[Trajectories, Trajectories]:

@@ -1,5 +1,6 @@
 """A world learnt from logged observations and actions, and the filter that keeps track of it."""
 
+from empowerment.model.calibration import calibrate
 from empowerment.model.dvbf import DVBF, Step
 from empowerment.model.elbo import Elbo, elbo, predict
 from empowerment.model.filter import Filter
@@ -22,6 +23,7 @@ __all__ = [
     "Sequences",
     "Step",
     "action_limits",
+    "calibrate",
     "elbo",
     "fit_scaling",
     "judge_model",

@@ -15,7 +15,7 @@ from empowerment.types import Action, Key, Observation, State
 _LEAST_SCALE = 1e-3
 """Added to every scale, in units of order one: no belief is beyond doubt."""
 
-_LEAST_NOISE = 1e-2
+_LEAST_NOISE = 1e-3
 """The same for what is perceived."""
 
 _FAST = 10.0
@@ -75,6 +75,7 @@ class DVBF(eqx.Module):
         decoder: Gives the mean of $p(x|z)$.
         raw_noise: Gives its scale.
         raw_drift: Gives the scale of what predictions are off by when nothing is measured.
+        calm: What the scale of the prior is multiplied by to be the noise of the world.
         observations: How observations are scaled.
         actions: How actions are scaled.
         latent_size: The number of axes of a state.
@@ -89,6 +90,7 @@ class DVBF(eqx.Module):
     decoder: eqx.nn.MLP
     raw_noise: Float[Array, " noise"]
     raw_drift: Float[Array, " observation"]
+    calm: State
     observations: Scaling
     actions: Scaling
     latent_size: int = eqx.field(static=True)
@@ -124,6 +126,7 @@ class DVBF(eqx.Module):
         self.decoder = make(latent_size, seen, relu, keys[4])
         self.raw_noise = jnp.zeros(1 if printed else seen)
         self.raw_drift = jnp.zeros(seen)
+        self.calm = jnp.ones(latent_size)
         self.observations = observations
         self.actions = actions
         self.latent_size = latent_size
@@ -141,6 +144,16 @@ class DVBF(eqx.Module):
         change, prior, inference = jnp.split(output, 3)
         mean = change if self.printed else state + change
         return Step(mean, self._scale(prior), self._scale(inference))
+
+    def transition(self, state: State, action: Action) -> Gaussian:
+        r"""Give $p(z'|z,u)$ as the world has it.
+
+        Deviation: while it learns, the scale of the prior also covers how unsure the filter is of
+        the state that it starts from, which is no noise of the world. `calibrate` finds out how
+        much of it is.
+        """
+        expected = self.step(state, action)
+        return Gaussian(expected.mean, jax.lax.stop_gradient(self.calm) * expected.prior_scale)
 
     def measure(self, observation: Observation) -> Gaussian:
         r"""Give $q_\mathrm{meas}(z|x)$."""

@@ -95,9 +95,7 @@ def elbo(
     )
     filtered = jnp.concatenate([start[None], states.filtered])
     seen = jax.vmap(model.decode)(filtered)
-    foreseen = Gaussian(
-        jax.vmap(model.decoder)(states.blind), jnp.broadcast_to(model.drift, observations[1:].shape)
-    )
+    foreseen = jax.vmap(lambda state: Gaussian(model.decoder(state), model.drift))(states.blind)
     density = jax.vmap(Gaussian.log_prob)
     return Elbo(
         density(seen, observations).sum(),
@@ -131,8 +129,8 @@ def predict(
 
     def step(state: State, inputs: tuple[Action, State]) -> tuple[State, Observation]:
         action, noise = inputs
-        expected = model.step(state, action)
-        state = expected.mean + expected.prior_scale * noise
+        expected = model.transition(state, action)
+        state = expected.mean + expected.scale * noise
         return state, model.decoder(state)
 
     seen = jax.lax.scan(step, state, (actions, noise))[1]

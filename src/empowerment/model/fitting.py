@@ -161,14 +161,14 @@ def _cover(
     too: it is where a better policy will go.
     """
     count = min(_NUM_PLACES, len(candidates))
-    far = _farthest(scaled, count, int(generator.integers(len(candidates))))
+    far = _farthest(scaled, count, jnp.asarray(generator.integers(len(candidates))))
     often = generator.integers(0, len(candidates), count)
     return jnp.concatenate([candidates[far], candidates[often]])
 
 
 @partial(jax.jit, static_argnums=1)
 def _farthest(
-    points: Float[Array, "points state"], count: int, first: int
+    points: Float[Array, "points state"], count: int, first: Int[Array, ""]
 ) -> Int[Array, " chosen"]:
     """Choose points one after the other, each the farthest from those before."""
 
@@ -178,7 +178,7 @@ def _farthest(
         distance = jnp.minimum(distance, jnp.sum(offset**2, axis=1))
         return (distance, jnp.argmax(distance)), newest
 
-    start = jnp.full(len(points), jnp.inf), jnp.asarray(first)
+    start = jnp.full(len(points), jnp.inf), first
     return jax.lax.scan(choose, start, None, length=count)[1]
 
 

@@ -49,7 +49,7 @@ class LearntWorld(AbstractWorld):
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give what the model expects of the successor."""
-        return self.model.step(state, self.model.actions.scaled(action)).prior
+        return self.model.transition(state, self.model.actions.scaled(action))
 
     def emission(self, state: State) -> Gaussian:
         """Give what the decoder says, in the units of the data, seen with the resolution."""

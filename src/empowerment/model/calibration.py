@@ -1,0 +1,88 @@
+"""How noisy a learnt world is, found from what its predictions are off by."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from empowerment.model.dvbf import DVBF
+from empowerment.model.elbo import predict
+from empowerment.model.training import Sequences
+from empowerment.types import Action, Key, Observation, Scalar, State
+
+_NUM_WINDOWS = 256
+_NUM_DRAWS = 64
+_WANTED = 0.9
+"""The share of what comes that intervals of as much are to hold."""
+
+_ROUNDS = 8
+_MOST = 8.0
+"""The largest factor that is looked at, and how often the range is halved."""
+
+
+@eqx.filter_jit
+def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
+    """Find out how much of the prior's scale is noise of the world.
+
+    Along each axis it is what the mean of the filter is moved by when it sees the successor,
+    relative to the prior's scale. One factor for all axes then makes intervals of 90 % hold 90 %
+    of what comes, in predictions without measurements over the second half of windows.
+
+    Args:
+        model: A trained model.
+        sequences: Windows of data, scaled.
+        key: Consumed.
+
+    Returns:
+        The model with `calm` found.
+    """
+    choice_key, draw_key = jax.random.split(key)
+    chosen = jax.random.randint(choice_key, (_NUM_WINDOWS,), 0, sequences.starts.size)
+    observations, actions = sequences.take(chosen)
+    states, moved = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
+    shape = jnp.sqrt(jnp.mean(moved**2, axis=(0, 1)))
+    half = sequences.length // 2
+    keys = jax.random.split(draw_key, _NUM_WINDOWS)
+
+    def coverage(factor: Scalar) -> Scalar:
+        calm = eqx.tree_at(lambda made: made.calm, model, factor * shape)
+
+        def of_window(state: State, actions: Array, came: Array, key: Key) -> Array:
+            draws = jax.vmap(lambda key: predict(calm, state, actions, key=key))(
+                jax.random.split(key, _NUM_DRAWS)
+            )
+            tail = (1 - _WANTED) / 2
+            low, high = jnp.quantile(draws, jnp.array([tail, 1 - tail]), axis=0)
+            return jnp.mean((low <= came) & (came <= high), dtype=float)
+
+        return jax.vmap(of_window)(
+            states[:, half - 1], actions[:, half - 1 :], observations[:, half:], keys
+        ).mean()
+
+    def narrow(_: Array, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        low, high = ends
+        middle = jnp.sqrt(low * high)
+        enough = coverage(middle) >= _WANTED
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    ends = jnp.array(1 / _MOST), jnp.array(_MOST)
+    low, high = jax.lax.fori_loop(0, _ROUNDS, narrow, ends)
+    return eqx.tree_at(lambda made: made.calm, model, jnp.sqrt(low * high) * shape)
+
+
+def _filter(
+    model: DVBF,
+    observations: Float[Array, "times observation"],
+    actions: Float[Array, "steps action"],
+) -> tuple[Float[Array, "times state"], Float[Array, "steps state"]]:
+    """Filter a window; tell how far each measurement moved the mean, in scales of the prior."""
+    start = model.start(model.recognise(observations[: model.num_first]).mean)
+
+    def step(state: State, inputs: tuple[Action, Observation]) -> tuple[State, tuple[State, State]]:
+        action, observation = inputs
+        expected = model.step(state, action)
+        belief = model.fuse(expected, model.measure(observation))
+        return belief.mean, (belief.mean, expected.innovation(belief).mean)
+
+    rest, moved = jax.lax.scan(step, start, (actions, observations[1:]))[1]
+    return jnp.concatenate([start[None], rest]), moved
