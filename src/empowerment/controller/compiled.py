@@ -1,0 +1,275 @@
+"""One step compiled by numba, with the same numbers as in NumPy."""
+
+import inspect
+import itertools
+from typing import Any
+
+import numba  # pyright: ignore[reportMissingImports]
+import numpy as np
+
+from empowerment.controller.deployed import LEAST_SCALE, Deployed, Description
+from empowerment.controller.folding import fold
+from empowerment.controller.numeric import LARGEST, NUM_KEPT, NumpyEngine
+
+_ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
+_NETWORKS = ("transition", "measurement", "policy")
+# Numbers of double precision would make everything double.
+_ZERO, _ONE, _TWO, _EIGHTH = (np.float32(x) for x in (0, 1, 2, 0.125))
+_NINE = np.float32(9.0)  # Beyond it tanh is one, in single precision.
+_A0, _A1, _A2, _B1, _B2 = (np.float32(x) for x in (10395, 1260, 21, 4725, 210))
+_LEAST, _LEAST_SQUARE = np.float32(LEAST_SCALE), np.float32(LEAST_SCALE**2)
+_LARGEST = np.float32(LARGEST)
+
+_STEP, _PREDICT = 0, 1
+_DONE, _UNDONE, _ODD = 0, 1, 2
+
+
+def _compile(function: Any) -> Any:
+    """Compile a function as it is written, without the checks of shapes that tests add to it."""
+    compiler = numba.njit(error_model="numpy", fastmath={"contract"})
+    return compiler(inspect.unwrap(function))
+
+
+class NumbaEngine(NumpyEngine):
+    """Computes steps by one compiled function; the first step of a filter is NumPy's.
+
+    Args:
+        deployed: The controller.
+    """
+
+    name = "numba"
+
+    def __init__(self, deployed: Deployed):
+        self._deployed = deployed
+        super().__init__(deployed)
+        self._compile()
+
+    def step(self, place: int) -> bool | None:
+        """Make a step upon the observation in a row; see `NumpyEngine.step`."""
+        if self._full[0] < 0.5:
+            return super().step(place)
+        self.observation = self.rows[place]
+        outcome = _step(self._arena, self._layout, place, _STEP)
+        if outcome == _DONE:
+            return True
+        return None if outcome == _ODD else super().step(place)
+
+    def run(self, *, seen: bool) -> bool:
+        """Make a step upon `observation`, or upon nothing; see `NumpyEngine.run`."""
+        if self._full[0] < 0.5:
+            return super().run(seen=seen)
+        # A copy of what is observed, at the place where the compiled step looks for it.
+        self._spare[...] = self.observation
+        place = NUM_KEPT
+        if seen and _step(self._arena, self._layout, place, _STEP) == _DONE:
+            return True
+        if self._size:
+            _step(self._arena, self._layout, place, _PREDICT)
+        return False
+
+    def _make_buffers(self, about: Description) -> None:
+        """Put everything into one array: each argument of a compiled function costs time."""
+        deployed = self._deployed
+        folded = fold(deployed)
+        table, parts, place = [], [], 0
+        for name in _NETWORKS:
+            for layer in folded.get(name, ()):
+                out_size, in_size = layer.weight.shape
+                table.append((in_size, out_size, _ACTIVATIONS[layer.activation], place))
+                parts += [layer.weight.T.ravel(), layer.bias]
+                place += layer.weight.size + layer.bias.size
+        offset = deployed.arrays["observations.offset" if about.latent_size else "states.centre"]
+        low, high = deployed.limits
+        parts += [offset, deployed.middle, (high - low) * np.float32(0.5), low, high]
+        widest = max(max(sizes[:2]) for sizes in table)
+        sizes = [
+            4 * about.latent_size + 2 * widest,
+            about.memory_size + 1,
+            about.memory_size + 1,
+            about.action_size,
+            (NUM_KEPT + 1) * about.observation_size,
+            (NUM_KEPT + 1) * about.memory_size,
+        ]
+        weights = np.concatenate(parts)
+        self._arena = np.concatenate([weights, np.zeros(sum(sizes), np.float32)])
+        places = weights.size + np.cumsum([0, *sizes])
+        views = [self._arena[a:b] for a, b in itertools.pairwise(places)]
+        _, self._full, self._before, self.action = views[:4]
+        rows = views[4].reshape(-1, about.observation_size)
+        self.observations, self._spare = rows[:-1], rows[-1]
+        self.memories = views[5].reshape(-1, about.memory_size)[:-1]
+        ends = np.cumsum([len(folded.get(name, ())) for name in _NETWORKS])
+        is_angle = [axis in about.angles for axis in range(about.observation_size)]
+        self._layout = np.array(
+            [
+                about.latent_size,
+                about.observation_size,
+                about.action_size,
+                about.residual,
+                about.scales == "softplus",
+                place,
+                *ends,
+                *places[:-1],
+                *is_angle,
+                *np.ravel(table),
+            ],
+            np.int64,
+        )
+
+    def _compile(self) -> None:
+        """Compile before it matters, and leave no trace."""
+        kept, action = self._full.copy(), self.action.copy()
+        _step(self._arena, self._layout, NUM_KEPT, _STEP)
+        self._full[...] = kept
+        self.action[...] = action
+
+
+@_compile
+def _tanh(x: Any) -> Any:
+    """Give tanh by a continued fraction at an eighth, and doubling three times.
+
+    Division and multiplication only, so that many are computed at once. Doubling does not
+    amplify the error.
+    """
+    y = min(max(x, -_NINE), _NINE) * _EIGHTH
+    z = y * y
+    t = y * (_A0 + z * (_A1 + z * _A2)) / (_A0 + z * (_B1 + z * (_B2 + z)))
+    t = _TWO * t / (_ONE + t * t)
+    t = _TWO * t / (_ONE + t * t)
+    return _TWO * t / (_ONE + t * t)
+
+
+@_compile
+def _dense(
+    weights: Any, place: int, in_size: int, out_size: int, source: Any, target: Any, activation: int
+) -> None:
+    """Compute one layer; the weights are a row for each input, then the biases."""
+    matrix = weights[place : place + in_size * out_size].reshape(in_size, out_size)
+    bias = weights[place + in_size * out_size :]
+    target = target[:out_size]
+    for j in range(out_size):
+        target[j] = bias[j]
+    for block in range(in_size // 8):  # Eight at once: the target is read and written less often.
+        i = 8 * block
+        m, x = matrix[i : i + 8], source[i : i + 8]
+        for j in range(out_size):
+            target[j] += (
+                (x[0] * m[0, j] + x[1] * m[1, j])
+                + (x[2] * m[2, j] + x[3] * m[3, j])
+                + (x[4] * m[4, j] + x[5] * m[5, j])
+                + (x[6] * m[6, j] + x[7] * m[7, j])
+            )
+    for i in range(in_size - in_size % 8, in_size):
+        a = source[i]
+        for j in range(out_size):
+            target[j] += a * matrix[i, j]
+    if activation == 1:
+        for j in range(out_size):
+            target[j] = max(target[j], _ZERO)
+    elif activation == 2:
+        for j in range(out_size):
+            target[j] = _tanh(target[j])
+
+
+@_compile
+def _network(
+    weights: Any,
+    layout: Any,
+    table: int,
+    begin: int,
+    end: int,
+    source: Any,
+    hidden: Any,
+    target: Any,
+) -> None:
+    """Compute one network; hidden layers alternate between the two halves of `hidden`."""
+    half = hidden.size // 2
+    for index in range(begin, end):
+        at = table + 4 * index
+        last = index == end - 1
+        side = half * ((index - begin) % 2)
+        into = target if last else hidden[side : side + layout[at + 1]]
+        _dense(weights, layout[at + 3], layout[at], layout[at + 1], source, into, layout[at + 2])
+        source = into
+
+
+@_compile
+def _variance(raw: Any, softplus: int) -> Any:
+    """Make a squared scale of the output of a network."""
+    if softplus:
+        scale = max(raw, _ZERO) + np.log1p(np.exp(-abs(raw))) + _LEAST
+        return scale * scale
+    return raw * raw + _LEAST_SQUARE
+
+
+@_compile
+def _step(arena: Any, layout: Any, place: int, task: int) -> int:
+    """Make a step; undo it if what comes out is not finite."""
+    size, num_seen, num_done = layout[0], layout[1], layout[2]
+    constants, table = arena[layout[5] :], 15 + num_seen
+    first, second, third = layout[6], layout[7], layout[8]
+    scratch = arena[layout[9] : layout[10]]
+    full, before = arena[layout[10] : layout[11]], arena[layout[11] : layout[12]]
+    action = arena[layout[12] : layout[13]]
+    observation = arena[layout[13] + place * num_seen : layout[13] + (place + 1) * num_seen]
+    memory_size = full.size - 1
+    kept = arena[layout[14] + place * memory_size : layout[14] + (place + 1) * memory_size]
+    output, hidden = scratch[: 4 * size], scratch[4 * size :]
+    half = hidden.size // 2
+    if task == _STEP:
+        total = _ZERO
+        for i in range(num_seen):
+            total += observation[i] * observation[i]
+        if not total < _LARGEST:
+            return _ODD
+    for i in range(full.size):
+        before[i] = full[i]
+    latent = full[1 : 1 + size]
+    if size:
+        _network(arena, layout, table, 0, first, full[1:], hidden, output[: 2 * size])
+        if layout[3]:
+            for i in range(size):
+                output[i] += latent[i]
+        if task == _STEP:
+            shifted = hidden[half : half + num_seen]
+            for i in range(num_seen):
+                shifted[i] = observation[i] - constants[i]
+            _network(arena, layout, table, first, second, shifted, hidden, output[2 * size :])
+            for i in range(size):
+                own = _variance(output[size + i], layout[4])
+                other = _variance(output[3 * size + i], layout[4])
+                predicted = output[i]
+                latent[i] = predicted + own / (own + other) * (output[2 * size + i] - predicted)
+        else:
+            for i in range(size):
+                latent[i] = output[i]
+        source = full[1:]
+    else:
+        source = hidden[half:]
+        at = 0
+        for i in range(num_seen):
+            if layout[15 + i]:
+                source[at], source[at + 1] = np.cos(observation[i]), np.sin(observation[i])
+                at += 2
+            else:
+                source[at] = observation[i] - constants[i]
+                at += 1
+    relative = full[1 + size : 1 + size + num_done]
+    _network(arena, layout, table, second, third, source, hidden, relative)
+    limits = constants[num_seen:]
+    for i in range(num_done):
+        relative[i] = _tanh(relative[i]) * limits[num_done + i]
+    total = _ZERO
+    for i in range(full.size):
+        total += full[i] * full[i]
+    if not total < _LARGEST:
+        for i in range(full.size):
+            full[i] = before[i]
+        return _UNDONE
+    full[0] = _ONE
+    for i in range(num_done):
+        low, high = limits[2 * num_done + i], limits[3 * num_done + i]
+        action[i] = min(max(relative[i] + limits[i], low), high)
+    for i in range(memory_size):
+        kept[i] = full[i]
+    return _DONE

@@ -1,0 +1,86 @@
+"""Networks with all that can be done beforehand done: fewer operations, the same numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from empowerment.controller.deployed import Deployed
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer that is affine and ends in tanh, relu or nothing.
+
+    Attributes:
+        weight: A row for each output.
+        bias: Added.
+        activation: `tanh`, `relu` or `identity`.
+    """
+
+    weight: Float[np.ndarray, "out in"]
+    bias: Float[np.ndarray, " out"]
+    activation: str
+
+
+def fold(deployed: Deployed) -> dict[str, list[Layer]]:
+    """Fold what is affine into the weights, computed in double precision.
+
+    - `measurement` and `recognition` take observations without their offset.
+    - `transition` takes the state and the last action relative to the middle of its limits.
+    - `policy` gives the mean only. It takes the state of the filter as it is; where there is no
+      filter, observations without the centre, angles as cosine and sine.
+    - A sigmoid is a tanh of half its argument.
+
+    Args:
+        deployed: The controller.
+
+    Returns:
+        The layers of each network, in single precision.
+    """
+    networks = {
+        name: [(w.astype(float), b.astype(float), a) for w, b, a in deployed.layers(name)]
+        for name in deployed.description.networks
+    }
+    about = deployed.description
+    weight, bias, activation = networks["policy"][-1]
+    networks["policy"][-1] = (weight[: about.action_size], bias[: about.action_size], activation)
+    arrays = {name: array.astype(float) for name, array in deployed.arrays.items()}
+    if about.latent_size:
+        none, factor = np.zeros(about.latent_size), np.ones(about.latent_size)
+        per_scale = 1 / arrays["observations.scale"]
+        _scale_inputs(networks["measurement"], 0 * per_scale, per_scale)
+        per_scale = np.tile(per_scale, about.num_first)
+        _scale_inputs(networks["recognition"], 0 * per_scale, per_scale)
+        _scale_inputs(networks["policy"], arrays["states.centre"], 2 / arrays["states.half_width"])
+        _scale_inputs(
+            networks["transition"],
+            np.concatenate([none, arrays["actions.offset"] - deployed.middle]),
+            np.concatenate([factor, 1 / arrays["actions.scale"]]),
+        )
+    else:
+        factor = []
+        for axis, half_width in enumerate(arrays["states.half_width"]):
+            factor += [1.0, 1.0] if axis in about.angles else [2 / half_width]
+        _scale_inputs(networks["policy"], np.zeros(len(factor)), np.array(factor))
+    return {name: _without_sigmoids(layers) for name, layers in networks.items()}
+
+
+def _scale_inputs(layers: list, offset: np.ndarray, factor: np.ndarray) -> None:
+    """Let the first layer take inputs as they are, before offset and factor."""
+    weight, bias, activation = layers[0]
+    weight = weight * factor
+    layers[0] = (weight, bias - weight @ offset, activation)
+
+
+def _without_sigmoids(layers: list) -> list[Layer]:
+    """Replace sigmoids by tanh, and round to single precision."""
+    made, before = [], "identity"
+    for weight, bias, activation in layers:
+        if before == "sigmoid":
+            weight, bias = 0.5 * weight, bias + 0.5 * weight.sum(1)
+        before = activation
+        if activation == "sigmoid":
+            weight, bias, activation = 0.5 * weight, 0.5 * bias, "tanh"
+        made.append(Layer(weight.astype(np.float32), bias.astype(np.float32), activation))
+    return made

@@ -1,0 +1,120 @@
+"""One step, written as one would say it: what every faster way is judged by."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from empowerment.controller.deployed import LEAST_SCALE, LOG_SCALES, Deployed
+
+Vector = Float[np.ndarray, " _"]
+
+_ACTIVATIONS = {
+    "identity": lambda value: value,
+    "relu": lambda value: np.maximum(value, 0.0),
+    "sigmoid": lambda value: 0.5 + 0.5 * np.tanh(0.5 * value),
+    "tanh": np.tanh,
+}
+
+
+def plain_step(
+    deployed: Deployed,
+    observation: Float[np.ndarray, " observation"],
+    memory: Float[np.ndarray, " memory"],
+    noise: Float[np.ndarray, " action"] | None = None,
+) -> tuple[Vector, Vector]:
+    """Give the action upon an observation, and what is to be remembered, in double precision.
+
+    The filter predicts by the last action, measures, and takes the product of both; the policy
+    gives the mean of its actions at the state, squashed. A missing observation, any number of it
+    not finite, is not measured; without a filter the last action stands.
+
+    Args:
+        deployed: The controller.
+        observation: In the units of the environment.
+        memory: From the step before; zeros at the start.
+        noise: Standard normal, to draw the action from the policy; its mean if none.
+
+    Returns:
+        The action, and the memory for the next step.
+    """
+    about = deployed.description
+    seen = bool(np.isfinite(observation).all())
+    started, latent, before = np.split(
+        np.asarray(memory, float), (1, 1 + about.latent_size), axis=0
+    )
+    middle = deployed.middle.astype(float)
+    if not seen and not started[0]:
+        return deployed.idle.astype(float), np.zeros(about.memory_size)
+    if about.latent_size:
+        state = latent = _track(deployed, observation, latent, before + middle, started[0], seen)
+    elif seen:
+        state = observation
+    else:
+        return before + middle, np.asarray(memory, float)
+    low, high = (limit.astype(float) for limit in deployed.limits)
+    choice, spread = np.split(run_network(deployed, "policy", features(deployed, state)), 2)
+    if noise is not None:
+        choice = choice + _policy_scale(spread) * noise
+    relative = 0.5 * (high - low) * np.tanh(choice)
+    return np.clip(middle + relative, low, high), np.concatenate([[1.0], latent, relative])
+
+
+def features(deployed: Deployed, state: Vector) -> Vector:
+    """Scale a state to order one, as the policy sees it; an angle becomes cosine and sine."""
+    arrays = deployed.arrays
+    scaled = 2 * (state - arrays["states.centre"].astype(float)) / arrays["states.half_width"]
+    parts = []
+    for axis, value in enumerate(scaled):
+        if axis in deployed.description.angles:
+            parts += [np.cos(state[axis]), np.sin(state[axis])]
+        else:
+            parts.append(value)
+    return np.array(parts)
+
+
+def run_network(deployed: Deployed, network: str, value: Vector) -> Vector:
+    """Give the output of a network."""
+    for weight, bias, activation in deployed.layers(network):
+        value = _ACTIVATIONS[activation](weight.astype(float) @ value + bias)
+    return value
+
+
+def _track(
+    deployed: Deployed,
+    observation: Vector,
+    latent: Vector,
+    action: Vector,
+    started: float,
+    seen: bool,  # noqa: FBT001
+) -> Vector:
+    """Give the state of the filter after an action and what was observed then."""
+    about, arrays = deployed.description, deployed.arrays
+    offset, scale = (arrays[f"observations.{part}"].astype(float) for part in ("offset", "scale"))
+    scaled = (np.where(np.isfinite(observation), observation, offset) - offset) / scale
+    if not started:
+        first = np.tile(scaled, about.num_first)
+        return run_network(deployed, "start", run_network(deployed, "recognition", first))
+    done = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
+    output = run_network(deployed, "transition", np.concatenate([latent, done]))
+    change, raw_inference = np.split(output, 2)
+    predicted = latent + change if about.residual else change
+    if not seen:
+        return predicted
+    measured, raw_measured = np.split(run_network(deployed, "measurement", scaled), 2)
+    inference, measurement = _variance(deployed, raw_inference), _variance(deployed, raw_measured)
+    return predicted + inference / (inference + measurement) * (measured - predicted)
+
+
+def _policy_scale(spread: Vector) -> Vector:
+    """Make a scale of the policy's output: its logarithm stays between two limits."""
+    low, high = LOG_SCALES
+    share = _ACTIVATIONS["sigmoid"](spread + math.log(-low / high))
+    return np.exp(low + (high - low) * share)
+
+
+def _variance(deployed: Deployed, raw: Vector) -> Vector:
+    """Make a squared scale of the output of a network."""
+    if deployed.description.scales == "square":
+        return raw**2 + LEAST_SCALE**2
+    return (np.logaddexp(raw, 0.0) + LEAST_SCALE) ** 2
