@@ -12,7 +12,7 @@ from jaxtyping import Float
 from empowerment.controller.deployed import Deployed, Description
 from empowerment.controller.files import read_deployed
 from empowerment.controller.numeric import NumpyEngine
-from empowerment.controller.plain import plain_step
+from empowerment.controller.predictor import Predictor, read_numbers
 from empowerment.controller.safety import (
     Recorder,
     Safety,
@@ -57,8 +57,7 @@ class Controller:
         self._watchdog = None if safety.interval is None else Watchdog(safety)
         self._recorder = Recorder(deployed, self._engine, safety.record)
         self._shape = (deployed.description.observation_size,)
-        self._predictor: NumpyEngine | None = None
-        self._random = np.random.default_rng(0)
+        self._predictor: Predictor | None = None
         self.num_steps = self.num_missing = self.num_faults = 0
         self.reset()
 
@@ -131,7 +130,7 @@ class Controller:
         """
         self._first = None
         if observation is not None:
-            first = self._array(observation)
+            first = read_numbers(observation, self._shape[0])
             rows = first[None] if first.ndim == 1 else first
             allowed = (1, self.description.num_first)
             if rows.ndim != 2 or rows.shape[1:] != self._shape or len(rows) not in allowed:
@@ -139,7 +138,7 @@ class Controller:
                     f"Expected the first observation to be of shape {self._shape}, or "
                     f"{self.description.num_first} such rows; got the shape {first.shape}."
                 )
-            with np.errstate(over="ignore"):
+            with np.errstate(all="ignore"):
                 rows = rows.astype(np.float32)
             if not np.isfinite(rows).all():
                 raise ValueError("Expected the first observation to be finite; it is not.")
@@ -227,51 +226,13 @@ class Controller:
         Raises:
             ValueError: If the shapes do not match.
         """
-        given = self._array(observation)
-        rows = np.atleast_2d(given)
-        if given.ndim not in (1, 2) or rows.shape[1:] != self._shape:
-            raise ValueError(
-                f"Expected observations to be of shape {self._shape}, or rows of that shape; got "
-                f"{given.shape}."
-            )
-        size = self.description.memory_size
-        memory = np.zeros((len(rows), size), np.float32)
-        if state is not None:
-            if len(state) != 1 or np.shape(state[0]) != memory.shape:
-                raise ValueError(
-                    f"Expected the state to be what `predict` gave, of shape {memory.shape}; got "
-                    f"{[np.shape(part) for part in state]}."
-                )
-            memory[...] = state[0]
-        if episode_start is not None:
-            memory[np.broadcast_to(np.asarray(episode_start, bool), len(rows))] = 0.0
-        actions = np.empty((len(rows), self.description.action_size), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = rows.astype(np.float32)
-            for row, each, action in zip(rows, memory, actions, strict=True):
-                self._predict_one(row, each, action, deterministic=deterministic)
-        return (actions[0] if given.ndim == 1 else actions), (memory,)
+        if self._predictor is None:
+            self._predictor = Predictor(self._deployed)
+        return self._predictor(observation, state, episode_start, deterministic=deterministic)
 
     def close(self) -> None:
         """Wait until the record of a fault is written."""
         self._recorder.close()
-
-    def _predict_one(
-        self, row: np.ndarray, memory: np.ndarray, action: np.ndarray, *, deterministic: bool
-    ) -> None:
-        """Make a step from a memory and write action and memory back."""
-        if not deterministic:
-            noise = self._random.standard_normal(len(action))
-            given, after = plain_step(self._deployed, row, memory, noise)
-            action[:], memory[:] = np.clip(given, *self._deployed.limits), after
-            return
-        if self._predictor is None:
-            self._predictor = NumpyEngine(self._deployed)
-        engine = self._predictor
-        engine.load(memory)
-        engine.observation = row
-        engine.run(seen=bool(np.isfinite(row).all()))
-        action[:], memory[:] = engine.action, engine.memory
 
     def _begin(self, *, seen: bool) -> bool:
         """Make the first step with the observations that `reset` was given."""
@@ -292,12 +253,12 @@ class Controller:
         if observation is None:
             row.fill(np.nan)
         else:
-            array = self._array(observation)
+            array = read_numbers(observation, self._shape[0])
             if array.shape != self._shape:
                 raise ValueError(
                     f"Expected the observation to be of shape {self._shape}; got {array.shape}."
                 )
-            with np.errstate(over="ignore"):
+            with np.errstate(all="ignore"):
                 np.copyto(row, array, casting="same_kind")
             seen = bool(np.isfinite(row).all())
         if self._fault is not None:
@@ -306,22 +267,6 @@ class Controller:
             used = engine.run(seen=seen) if self._first is None else self._begin(seen=seen)
         engine.keep(self._recorder.place)
         return used
-
-    def _array(self, observation: Any) -> np.ndarray:
-        """Read an array of numbers that came from outside."""
-        try:
-            if isinstance(observation, np.ma.MaskedArray):
-                observation = np.ma.filled(observation.astype(float), np.nan)
-            array = np.asarray(observation)
-            if array.dtype.kind in "fiub":
-                with np.errstate(over="ignore"):
-                    return array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise ValueError(
-            f"Expected the observation to be an array of {self._shape[0]} numbers; got "
-            f"{type(observation).__name__}."
-        )
 
     def _limit_change(self, place: int) -> None:
         """Keep the action near the one before."""

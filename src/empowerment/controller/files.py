@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -122,23 +123,52 @@ def from_json(text: bytes, path: Path) -> tuple[Description, str, int]:
             f"Expected sha256 and bytes in {path} to be text and a number; got {digest!r:.80} and "
             f"{size!r:.80}."
         )
-    given = {name: manifest[name] for name in names}
-    for name in ("observation_names", "action_names", "low", "high", "angles"):
-        given[name] = _as_tuple(name, given[name], path)
-    for name in ("networks", "about"):
-        if type(given[name]) is not dict:
-            raise ValueError(f"Expected {name} in {path} to have names; got {given[name]!r:.80}.")
-    given["networks"] = {n: _as_tuple(n, a, path) for n, a in given["networks"].items()}
+    for name, (is_right, rule) in _RULES.items():
+        if not is_right(manifest[name]):
+            raise ValueError(f"Expected {name} in {path} to be {rule}; got {manifest[name]!r:.80}.")
+    given = {name: _frozen(manifest[name]) for name in names}
+    given["networks"] = {name: _frozen(each) for name, each in manifest["networks"].items()}
+    if given["interval"] is not None:
+        given["interval"] = float(given["interval"])
     try:
         return Description(**given), digest, size
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(f"The controller in {path} cannot be used. {error}") from error
 
 
-def _as_tuple(name: str, value: Any, path: Path) -> tuple:
-    if type(value) is not list:
-        raise ValueError(f"Expected {name} in {path} to be a list; got {value!r:.80}.")
-    return tuple(value)
+def _frozen(value: Any) -> Any:
+    return tuple(value) if type(value) is list else value
+
+
+def _list_of(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) is list and all(type(each) in kinds for each in value)
+
+
+def _one_of(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds
+
+
+def _is_networks(value: Any) -> bool:
+    return type(value) is dict and all(map(_list_of(str), value.values()))
+
+
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "observation_names": (_list_of(str), "a list of words"),
+    "action_names": (_list_of(str), "a list of words"),
+    "low": (_list_of(int, float), "a list of numbers"),
+    "high": (_list_of(int, float), "a list of numbers"),
+    "networks": (_is_networks, "lists of activations by name"),
+    "angles": (_list_of(int), "a list of whole numbers"),
+    "latent_size": (_one_of(int), "a whole number"),
+    "num_first": (_one_of(int), "a whole number"),
+    "residual": (_one_of(bool), "true or false"),
+    "scales": (lambda value: value in ("softplus", "square"), "softplus or square"),
+    "environment": (_one_of(str, type(None)), "a name or null"),
+    "interval": (_one_of(int, float, type(None)), "a number or null"),
+    "action_repeat": (_one_of(int), "a whole number"),
+    "about": (_one_of(dict), "anything with names"),
+}
+"""What each field of a manifest may be, before it is looked at more closely."""
 
 
 def _refuse_constant(word: str) -> None:
@@ -160,10 +190,11 @@ def _read(folder: Path, name: str, most: int) -> bytes:
             f"Expected {folder} to have a controller; {name} cannot be read "
             f"({os.strerror(error.errno or 0)}). A finished training writes one."
         ) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"Expected {path} to be a plain file; it is not.")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"Expected {path} to be a plain file; it is not.")
         if status.st_size > most:
             raise ValueError(f"Expected {path} to have at most {most} bytes; got {status.st_size}.")
         return file.read(most)

@@ -71,8 +71,8 @@ class NumpyEngine:
             As `run`, or None if nothing was done: the observation is to be looked at closely.
         """
         row = self.observation = self.rows[place]
-        # In one call: if one number is not finite, neither is the sum of squares.
-        if not row.dot(row) < LARGEST:
+        # If one number is not finite, neither is the sum of squares; vdot never warns.
+        if not np.vdot(row, row) < LARGEST:
             return None
         used = self.run(seen=True)
         self._memory_rows[place][...] = self.memory
@@ -144,7 +144,7 @@ class NumpyEngine:
         np.tanh(self._raw, self._raw)
         np.multiply(self._raw, self._half, self._relative)
         # If one number is not finite, neither is the sum.
-        if not full.dot(full) < LARGEST:
+        if not np.vdot(full, full) < LARGEST:
             full[...] = self._before
             return False
         full[0] = 1.0

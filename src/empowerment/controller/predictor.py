@@ -1,0 +1,103 @@
+"""Steps with all state in the arguments, for many environments at once."""
+
+from typing import Any
+
+import numpy as np
+
+from empowerment.controller.deployed import Deployed
+from empowerment.controller.numeric import NumpyEngine
+from empowerment.controller.plain import plain_step
+
+
+def read_numbers(observation: Any, size: int) -> np.ndarray:
+    """Read an array of numbers that came from outside; what is masked becomes NaN.
+
+    Args:
+        observation: What was given.
+        size: How many numbers an observation has, for the sentence that refuses it.
+
+    Returns:
+        The numbers in double precision, of any shape.
+
+    Raises:
+        ValueError: If it is anything else than numbers.
+    """
+    try:
+        if isinstance(observation, np.ma.MaskedArray):
+            observation = np.ma.filled(observation.astype(float), np.nan)
+        array = np.asarray(observation)
+        if array.dtype.kind in "fiub":
+            with np.errstate(all="ignore"):
+                return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(
+        f"Expected the observation to be an array of {size} numbers; got "
+        f"{type(observation).__name__}."
+    )
+
+
+class Predictor:
+    """Gives actions as the models of Stable-Baselines3 do.
+
+    Args:
+        deployed: The controller.
+    """
+
+    def __init__(self, deployed: Deployed):
+        self._deployed = deployed
+        self._engine = NumpyEngine(deployed)
+        self._random = np.random.default_rng(0)
+
+    def __call__(
+        self,
+        observation: Any,
+        state: tuple[np.ndarray, ...] | None,
+        episode_start: Any,
+        *,
+        deterministic: bool,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Give the actions and the state for the next call; see `Controller.predict`."""
+        about = self._deployed.description
+        shape = (about.observation_size,)
+        given = read_numbers(observation, about.observation_size)
+        rows = np.atleast_2d(given)
+        if given.ndim not in (1, 2) or rows.shape[1:] != shape:
+            raise ValueError(
+                f"Expected observations to be of shape {shape}, or rows of that shape; got "
+                f"{given.shape}."
+            )
+        memory = np.zeros((len(rows), about.memory_size), np.float32)
+        if state is not None:
+            if len(state) != 1 or np.shape(state[0]) != memory.shape:
+                raise ValueError(
+                    f"Expected the state to be what `predict` gave, of shape {memory.shape}; got "
+                    f"{[np.shape(part) for part in state]}."
+                )
+            memory[...] = state[0]
+        if episode_start is not None:
+            memory[np.broadcast_to(np.asarray(episode_start, bool), len(rows))] = 0.0
+        actions = np.empty((len(rows), about.action_size), np.float32)
+        with np.errstate(all="ignore"):
+            rows = rows.astype(np.float32)
+            for row, each, action in zip(rows, memory, actions, strict=True):
+                if deterministic:
+                    action[:], each[:] = self._mean(row, each)
+                else:
+                    action[:], each[:] = self._drawn(row, each)
+        return (actions[0] if given.ndim == 1 else actions), (memory,)
+
+    def _mean(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        engine = self._engine
+        engine.load(memory)
+        engine.observation = row
+        engine.run(seen=bool(np.isfinite(row).all()))
+        return engine.action, engine.memory
+
+    def _drawn(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        noise = self._random.standard_normal(self._deployed.description.action_size)
+        action, after = plain_step(self._deployed, row, memory, noise)
+        action = np.clip(action, *self._deployed.limits)
+        if np.isfinite(action).all() and np.isfinite(after).all():
+            return action, after
+        return self._mean(row, memory)  # Numbers out of all reason: as safe as it can be.
