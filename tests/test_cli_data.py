@@ -154,7 +154,7 @@ def test_a_table_becomes_data(folder: Path, capsys: pytest.CaptureFixture[str]):
         ("collect Pendulum-v1 --steps 0 --out a.npz", "steps to be at least 1; got 0"),
         ("collect Pendulum-v1 --steps 9 --out a.csv", "end in .npz; got a.csv"),
         ("collect Pendulum-v1 --steps 9 --out a.npz --workers 0", "--workers to be at least 1"),
-        ("collect Pendulum-v1 --steps 9 --out a.npz --policy runs/a", "--policy to be uniform"),
+        ("collect Pendulum-v1 --steps 9 --out a.npz --policy runs/a", "runs/a to be a run folder"),
         ("collect Pendulum-v1 --steps 9 --out a.npz --hang-timeout 0", "timeout to be positive"),
         ("data none.npz", "none.npz"),
         ("data notes.txt", "to be a file of trajectories"),

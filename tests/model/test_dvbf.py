@@ -220,15 +220,17 @@ def test_a_model_is_a_world(fitted):
     model, train, _ = fitted
     world = learnt_world(model, train, length=12, resolution=0.1, seed=0)
     assert isinstance(world, LearntWorld)
-    spread = np.concatenate([e.observations for e in train.episodes]).std(0)
     seen = world.emission(world.places[0])
     learnt = model.noise * model.observations.scale
-    np.testing.assert_allclose(seen.scale, np.sqrt(learnt**2 + (0.1 * spread) ** 2), rtol=1e-4)
+    np.testing.assert_allclose(seen.scale, np.sqrt(learnt**2 + 0.1**2), rtol=1e-4)
     state = Filter(model).init(jnp.array([[0.5]]))
     assert float(world.emission(state).mean[0]) == pytest.approx(0.5, abs=0.1)
     path = unroll(Bounded(world), state, 3 * jnp.ones((2, 1)), key=jax.random.key(0))
     assert float(world.emission(path[-1]).mean[0]) == pytest.approx(1.5, abs=0.2)
     places, box = np.asarray(world.places), world.states
+    spread = np.concatenate([e.observations for e in train.episodes]).std(0)
+    own = learnt_world(model, train, length=12, seed=0)
+    np.testing.assert_allclose(own.resolution, 0.02 * spread, rtol=1e-4)
     inside = (places >= np.asarray(box.low)) & (places <= np.asarray(box.high))
     assert np.mean(np.all(inside, axis=1)) > 0.95
     latent = Latent(world)

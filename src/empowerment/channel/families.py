@@ -1,6 +1,5 @@
 """Families of source and planning, chosen by name."""
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -13,17 +12,13 @@ from jaxtyping import Array, Bool, Float
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.bound import Channel
 from empowerment.channel.codebook import Codebook
+from empowerment.channel.counting import count_codes, count_read_codes
 from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import full_size, network
-from empowerment.types import Action, Key, Observation, Scalar, State
-from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
-
-_CODES_PER_SUCCESSOR = 3.5
-"""Codes for each successor that can be told apart."""
-
-_FEWEST_CODES, _MOST_CODES = 32, 1024
+from empowerment.types import Action, Key, Observation, State
+from empowerment.worlds import AbstractWorld, Bounded, is_foreseeable
 
 _NUM_TRIALS = 256
 """Random plans that a world must bear before anything is trained."""
@@ -145,14 +140,20 @@ def intent(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
 
 
 def codebook(
-    inputs: Inputs, sizes: Sizes, num_codes: int, noise: Observation | None, *, key: Key
+    inputs: Inputs,
+    sizes: Sizes,
+    *,
+    num_codes: int,
+    intent_size: int,
+    noise: Observation | None,
+    key: Key,
 ) -> Codebook:
     """Make finitely many plans, read by Bayes' rule; the noise is none if the density is known."""
     return Codebook(
         inputs,
         steps=sizes.steps,
         action_size=sizes.action,
-        intent_size=min(sizes.observation, sizes.plan),
+        intent_size=intent_size,
         num_codes=num_codes,
         noise=noise,
         width=sizes.width,
@@ -217,9 +218,7 @@ def make_channel(
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
     sizes = Sizes(steps, world.actions.size, inputs.whitener.shape[0], width, depth)
     if family == "codebook":
-        noise = None if known else world.emission(world.states.centre).scale
-        made = partial(codebook, num_codes=_count_codes(world, inputs, sizes), noise=noise)
-        return _compiled(made, inputs, sizes, channel_key)
+        return _compiled(_make_codebook(world, inputs, sizes, known), inputs, sizes, channel_key)
     return _compiled(FAMILIES[family], inputs, sizes, channel_key)
 
 
@@ -229,28 +228,15 @@ def _compiled(family: Family, inputs: Inputs, sizes: Sizes, key: Key) -> Abstrac
     return family(inputs, sizes, key=key)
 
 
-def _count_codes(world: Bounded, inputs: Inputs, sizes: Sizes) -> int:
-    """Choose how many codes are enough, by how many successors can be told apart.
-
-    If successors and noise were Gaussian, the information would be half the logarithm of
-    the ratio of their determinants. Random actions cancel; a plan that spends all of its
-    actions on one axis of intents goes further, by the square root of their number.
-    """
-    intent_size = min(sizes.observation, sizes.plan)
-    together = 0.5 * intent_size * math.log(sizes.plan / intent_size)
-    information = float(_information_if_gaussian(world, inputs, sizes.steps)) + together
-    wanted = _CODES_PER_SUCCESSOR * math.exp(min(information, math.log(_MOST_CODES)))
-    wanted = min(max(wanted, _FEWEST_CODES), _MOST_CODES)
-    if intent_size > 2:
-        return round(wanted)
-    return math.ceil(wanted ** (1 / intent_size)) ** intent_size
-
-
-@eqx.filter_jit
-def _information_if_gaussian(world: Bounded, inputs: Inputs, steps: int) -> Scalar:
-    still = jnp.zeros((steps, world.actions.size))
-    noise = foresee(world, world.states.centre, still).scale
-    return -jnp.linalg.slogdet(inputs.whitener)[1] - jnp.sum(jnp.log(noise))
+def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) -> Family:  # noqa: FBT001
+    """Choose how many codes a codebook has, and in how many axes they lie."""
+    if known:
+        intent_size = min(sizes.observation, sizes.plan)
+        num_codes = count_codes(world, inputs, sizes.steps)
+        return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=None)
+    intent_size, num_codes = count_read_codes(world, sizes.steps)
+    noise = world.emission(world.states.centre).scale
+    return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=noise)
 
 
 def _try_out(world: Bounded, steps: int, key: Key) -> None:

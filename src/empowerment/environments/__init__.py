@@ -4,12 +4,13 @@ from empowerment.environments.balls import BallsEnv, joint, per_ball
 from empowerment.environments.continuous import WorldEnv
 from empowerment.environments.discrete import GridEnv
 from empowerment.environments.parallel import make_parallel
-from empowerment.environments.registration import BALLS, DIRECTION, ENVIRONMENTS, register
+from empowerment.environments.registration import ANYWHERE, BALLS, DIRECTION, ENVIRONMENTS, register
 from empowerment.environments.repeat import ActionRepeat, Held
 
 register()
 
 __all__ = [
+    "ANYWHERE",
     "BALLS",
     "DIRECTION",
     "ENVIRONMENTS",

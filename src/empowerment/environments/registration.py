@@ -28,10 +28,12 @@ ENVIRONMENTS: dict[str, str] = {name: f"empowerment/{name.capitalize()}-v0" for 
 BALLS = "empowerment/Balls-v0"
 """The Gymnasium name of the balls, which are no world: there is nothing to imagine in."""
 
-DIRECTION = "empowerment/PendulumDirection-v0"
-"""The Gymnasium name of the pendulum whose angle is observed as cosine and sine."""
+DIRECTION, ANYWHERE = "empowerment/PendulumDirection-v0", "empowerment/PendulumAnywhere-v0"
+"""The Gymnasium names of the pendulum whose angle is observed as cosine and sine; the second
+starts at any speed, for data to learn from."""
 
 _EPISODE_STEPS = {"pendulum": 400, "ball": 200, "cart": 200}  # the pendulum's are 20 s
+_SHORT_STEPS = 50
 _GRID_EPISODE_STEPS = 100
 _BALLS_EPISODE_STEPS = 200  # 10 s
 
@@ -58,25 +60,49 @@ def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> World
 
 
 def make_pendulum_by_direction(
-    *, render_mode: str | None = None, **parameters: Any
+    *, anywhere: bool = False, render_mode: str | None = None, **parameters: Any
 ) -> gymnasium.Env:
     """Make the pendulum, its angle observed as cosine and sine, without a jump.
 
     Args:
+        anywhere: Whether to start at any speed, rather than nearly at rest: to learn from.
         render_mode: `"rgb_array"`, or None for no pictures.
         **parameters: Given to `Pendulum`.
 
     Returns:
         The environment.
     """
-    inner = make_pendulum(render_mode=render_mode, **parameters)
-    speed = inner.observation_space.high[1]
-    high = np.array([1, 1, speed], np.float32)
+    inner: gymnasium.Env = make_pendulum(render_mode=render_mode, **parameters)
+    space = inner.observation_space
+    assert isinstance(space, gymnasium.spaces.Box)
+    high = np.array([1, 1, space.high[1]], np.float32)
+    if anywhere:
+        inner = _Anywhere(inner)
     return gymnasium.wrappers.TransformObservation(
-        inner,
-        lambda seen: np.stack([np.cos(seen[0]), np.sin(seen[0]), seen[1]]),
-        gymnasium.spaces.Box(-high, high),
+        inner, _direction, gymnasium.spaces.Box(-high, high)
     )
+
+
+class _Anywhere(gymnasium.Wrapper):
+    """Starts in any state that can be observed, where no start is given."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start anew."""
+        if options is None:
+            space = self.observation_space
+            assert isinstance(space, gymnasium.spaces.Box)
+            self._random = np.random.default_rng(seed) if seed is not None else self._random
+            options = {"state": self._random.uniform(space.low, space.high)}
+        return self.env.reset(seed=seed, options=options)
+
+    _random = np.random.default_rng()
+
+
+def _direction(seen: np.ndarray) -> np.ndarray:
+    """Give an angle by its cosine and sine."""
+    return np.stack([np.cos(seen[0]), np.sin(seen[0]), seen[1]])
 
 
 def make_ball(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
@@ -159,12 +185,15 @@ def register() -> None:
             kwargs={"name": name} if factory is make_grid else {},
             max_episode_steps=_EPISODE_STEPS.get(name, _GRID_EPISODE_STEPS),
         )
-    if DIRECTION not in gymnasium.registry:
-        gymnasium.register(
-            DIRECTION,
-            entry_point=f"{__name__}:{make_pendulum_by_direction.__name__}",
-            max_episode_steps=_EPISODE_STEPS["pendulum"],
-        )
+    for environment_id in (DIRECTION, ANYWHERE):
+        is_short = environment_id == ANYWHERE
+        if environment_id not in gymnasium.registry:
+            gymnasium.register(
+                environment_id,
+                entry_point=f"{__name__}:{make_pendulum_by_direction.__name__}",
+                kwargs={"anywhere": is_short},
+                max_episode_steps=_SHORT_STEPS if is_short else _EPISODE_STEPS["pendulum"],
+            )
     if BALLS not in gymnasium.registry:
         gymnasium.register(
             BALLS,

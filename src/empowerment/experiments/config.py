@@ -51,6 +51,9 @@ class Experiment:
     """Learn the world from this file of trajectories, as `empower collect` writes them. With
     --env, it stands in for the first collection."""
 
+    data_env: str | None = None
+    """Collect the first data in this environment instead: the same system, started elsewhere."""
+
     data_steps: int = 20000
     """Steps that are collected in the environment, at random."""
 
@@ -71,7 +74,7 @@ class Experiment:
 
     resolution: float | None = None
     """The scale of the noise on what is perceived; the world's own if not given. In a learnt
-    world it is a share of the spread of each observed channel, beyond what was learnt; 0.02 if
+    world it is added to the noise that was learnt; 2 % of the spread of each observed channel if
     not given."""
 
     steps: int = 5
@@ -126,7 +129,7 @@ class Experiment:
         return self.env is not None or self.data is not None
 
 
-LEARNT = Experiment(family="intent", steps=5, resolution=0.02)
+LEARNT = Experiment(family="codebook", steps=5)
 """How a world that nobody tuned for is learnt and acted in."""
 
 # Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
@@ -134,7 +137,14 @@ LEARNT = Experiment(family="intent", steps=5, resolution=0.02)
 # neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
 PRESETS: dict[str, Experiment] = {
     "pendulum": Experiment(),
-    "pendulum-learnt": replace(LEARNT, env="empowerment/PendulumDirection-v0", data_steps=10000),
+    "pendulum-learnt": replace(
+        LEARNT,
+        env="empowerment/PendulumDirection-v0",
+        data_env="empowerment/PendulumAnywhere-v0",
+        data_steps=10000,
+        resolution=0.05,
+        model=ModelSettings(latent_size=4, model_updates=4000),
+    ),
     "pendulum-paper": Experiment(
         steps=1,
         family="paper",

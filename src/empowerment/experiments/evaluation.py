@@ -1,6 +1,7 @@
 """What a policy does in the real environment, beside one that acts at random."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,9 +120,14 @@ def evaluate_agent(
 
 
 def run_episode(
-    environment: gymnasium.Env, actor: Actor, *, seed: int, start: np.ndarray | None = None
+    environment: gymnasium.Env,
+    actor: Actor,
+    *,
+    seed: int,
+    start: np.ndarray | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> Path:
-    """Run one episode to its end."""
+    """Run one episode to its end, with a look at every observation."""
     options = None if start is None else {"state": start}
     observation, _ = environment.reset(seed=seed, options=options)
     actor.reset(seed=seed)
@@ -130,6 +136,7 @@ def run_episode(
     space = environment.action_space
     assert isinstance(space, gymnasium.spaces.Box)
     while not (terminated or truncated):
+        look()
         action = np.clip(np.asarray(actor(observation), space.dtype), space.low, space.high)
         observation, _, terminated, truncated, _ = environment.step(action)
         seen.append(observation)

@@ -15,9 +15,6 @@ from empowerment.model import DVBF, Latent, learnt_world
 from empowerment.types import Key
 from empowerment.worlds import Bounded
 
-_RESOLUTION = 0.02
-"""What is perceived, as a share of the spread of a channel, if nothing is said."""
-
 
 def named(stage: str, number: int) -> str:
     """Give the name of a stage in a round; the first round goes without a number."""
@@ -39,8 +36,9 @@ def gather(
             Trajectories.load(Path(experiment.data)).save(path)
         elif experiment.env is not None:
             steps = experiment.round_steps if pilot else experiment.data_steps
+            own = experiment.env if pilot else experiment.data_env or experiment.env
             found, report = collect(
-                Held(experiment.env, experiment.action_repeat),
+                Held(own, experiment.action_repeat),
                 steps=steps,
                 seed=seed + number,
                 policy=Uniform if pilot is None else lambda spaces: Explorer(pilot, spaces),
@@ -89,12 +87,11 @@ def make_learnt(
     experiment: Experiment, model: DVBF, parts: tuple[Trajectories, ...], *, seed: int
 ) -> Bounded:
     """Make the world of a model, with actions before the squash."""
-    given = experiment.resolution
     world = learnt_world(
         model,
         join(*parts),
         length=experiment.model.window,
-        resolution=_RESOLUTION if given is None else given,
+        resolution=experiment.resolution,
         seed=seed,
     )
     return Bounded(Latent(world) if experiment.perceive == "latent" else world)

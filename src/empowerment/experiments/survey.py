@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import jax
 import numpy as np
 
 from empowerment.data import spaces_of
+from empowerment.environments import Held
 from empowerment.experiments.agent import Made, Progress, load_agent
 from empowerment.experiments.evaluation import (
     SET_BY_STATE,
@@ -20,8 +22,13 @@ from empowerment.experiments.landscape import compute_landscape, grid_states, no
 from empowerment.experiments.pilot import Pilot
 from empowerment.experiments.variational import variational_landscape
 from empowerment.files import write_whole
-from empowerment.report import Landscape, write_landscape
+from empowerment.report import FILM, Landscape, write_film, write_landscape
 from empowerment.worlds import is_foreseeable
+
+_SHOWN_SECONDS = 6.0
+"""How much of an episode the film shows."""
+
+_FPS = 30
 
 
 def evaluate_run(
@@ -67,7 +74,7 @@ def survey(
     if not (folder / "evaluation.json").exists():
         evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
-        write_whole(folder / "episode.csv", _episode(made).encode())
+        _film(made, folder)
     if made.model is not None or world.states.size > 2:
         return
     states = grid_states(world, grid)
@@ -90,20 +97,36 @@ def survey(
             write_landscape(exact, path)
 
 
-def _episode(made: Made) -> str:
-    """Run one episode by the mean action, and give it as a table."""
+def _film(made: Made, folder: Path) -> None:
+    """Run one episode by the mean action; keep it as a table and, if it can be seen, a film."""
     maker = environment_of(made.experiment)
-    environment = maker()
-    start = hanging_starts(1, made.seed)[0] if maker.id in SET_BY_STATE else None
+    environment = make_filmed(maker)
+    spaces = spaces_of(environment, maker.id)
+    frames = []
+    pilot = Pilot(made.policy, made.world, made.model)
     path = run_episode(
         environment,
-        Pilot(made.policy, made.world, made.model),
+        pilot,
         seed=made.seed,
-        start=start,
+        start=hanging_starts(1, made.seed)[0] if maker.id in SET_BY_STATE else None,
+        look=lambda: frames.append(environment.render()),
     )
-    spaces = spaces_of(environment, maker.id)
+    environment.close()
+    if frames[0] is not None:
+        fps = environment.metadata.get("render_fps", _FPS) / maker.count
+        shown = np.stack(frames[: round(_SHOWN_SECONDS * fps)])
+        write_film(shown, folder / FILM, fps=fps)
     names = spaces.observation_names if made.model else made.world.states.names
     header = ",".join([*names, *made.world.actions.names])
     rows = np.concatenate([path.observations[:-1], path.actions], axis=1)
     lines = [",".join(f"{value:.9g}" for value in row) for row in rows]
-    return "\n".join([header, *lines]) + "\n"
+    text = "\n".join([header, *lines]) + "\n"
+    write_whole(folder / "episode.csv", text.encode())
+
+
+def make_filmed(maker: Held) -> gymnasium.Env:
+    """Make an environment that can be seen, or one that cannot if there is no other."""
+    try:
+        return maker(render_mode="rgb_array")
+    except (TypeError, ValueError, gymnasium.error.Error):
+        return maker()

@@ -26,6 +26,9 @@ _NUM_PLACES = 2048
 _SETTLING = 0.25
 """The share of a window after which the filter is taken to have settled."""
 
+_RESOLUTION = 0.02
+"""What can be told apart, as a share of the spread of a channel, if nothing is said."""
+
 _NUM_SPREADS = 3.0
 """Standard deviations of the states, on either side, that are looked at."""
 
@@ -105,7 +108,12 @@ def action_limits(
 
 
 def learnt_world(
-    model: DVBF, trajectories: Trajectories, *, length: int, resolution: float, seed: int
+    model: DVBF,
+    trajectories: Trajectories,
+    *,
+    length: int,
+    resolution: float | None = None,
+    seed: int,
 ) -> LearntWorld:
     """Make a world of a model: its states are those that the filter finds in the data.
 
@@ -113,8 +121,8 @@ def learnt_world(
         model: A trained model.
         trajectories: The data.
         length: Observations in a window.
-        resolution: Noise on what is perceived beyond what was learnt, as a share of the spread
-            of each observed channel.
+        resolution: The scale of the noise on what is perceived, added to what was learnt, in
+            the units of the data; a share of the spread of each channel if not given.
         seed: Of which states are taken.
 
     Returns:
@@ -136,11 +144,14 @@ def learnt_world(
     firsts = np.stack([_first(e.observations, model.num_first) for e in trajectories.episodes])
     beginnings = _begin(model, jnp.asarray(firsts[:_MAX_CANDIDATES], float))
     observed = np.concatenate([episode.observations for episode in trajectories.episodes])
+    resolved = jnp.asarray(_RESOLUTION * observed.std(0), float)
+    if resolution is not None:
+        resolved = jnp.full_like(resolved, resolution)
     return LearntWorld(
         model,
         places,
         beginnings,
-        jnp.asarray(resolution * observed.std(0), float),
+        resolved,
         Box(
             middle - _NUM_SPREADS * spread,
             middle + _NUM_SPREADS * spread,

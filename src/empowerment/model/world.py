@@ -26,8 +26,8 @@ class LearntWorld(AbstractWorld):
         model: The model.
         places: States that the data led through: they stand for the whole world.
         beginnings: States in which episodes began.
-        resolution: Noise on what is perceived, added to what was learnt, as a share of the
-            spread of each observed channel.
+        resolution: The scale of the noise on what is perceived, added to what was learnt, for
+            each observed channel.
         states: The region of the places.
         actions: What actions are allowed, in the units of the data.
     """

@@ -1,8 +1,9 @@
 """Reports: tables and figures, made from what is on disk."""
 
 from empowerment.report.figures import check_drawable, draw_landscape
+from empowerment.report.film import read_film, write_film
 from empowerment.report.model import draw_judgement
-from empowerment.report.page import write_report
+from empowerment.report.page import FILM, write_report
 from empowerment.report.tables import (
     Landscape,
     check_writable,
@@ -13,14 +14,17 @@ from empowerment.report.tables import (
 )
 
 __all__ = [
+    "FILM",
     "Landscape",
     "check_drawable",
     "check_writable",
     "draw_judgement",
     "draw_landscape",
+    "read_film",
     "read_landscape",
     "read_states",
     "to_csv",
+    "write_film",
     "write_landscape",
     "write_report",
 ]

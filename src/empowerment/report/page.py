@@ -3,28 +3,22 @@
 import base64
 import html
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import imageio.v3 as iio
 import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Float, UInt8
 from matplotlib.figure import Figure
 
-from empowerment.environments import ENVIRONMENTS
 from empowerment.files import write_whole
 from empowerment.report.figures import colour_limits, paint_landscape
+from empowerment.report.film import read_film
 from empowerment.report.tables import Landscape, read_landscape, read_states
 
 _NUM_SNAPSHOTS = 10
-_MULTIPLE = 16
-"""Sizes of frames that every player can show."""
-
-_SHOWN_SECONDS = 6.0
-"""How much of an episode the snapshots and the animation show."""
+FILM = "episode.mp4"
+"""The film of an episode, in a run folder."""
 
 _TITLES = {
     "landscape": "Empowerment, and the way the policy takes through it",
@@ -46,10 +40,9 @@ def write_report(folder: Path) -> Path:
     """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     settings = manifest["settings"]
-    environment = gymnasium.make(ENVIRONMENTS[settings["world"]], render_mode="rgb_array")
-    fps = environment.metadata["render_fps"]
-    frames = _frames(folder, environment, round(_SHOWN_SECONDS * fps))
-    figures = {"snapshots": _draw_snapshots(frames, fps), "training": _draw_training(folder)}
+    figures = {"training": _draw_training(folder)}
+    if (folder / FILM).exists():
+        figures["snapshots"] = _draw_snapshots(*read_film(folder / FILM))
     landscapes = {
         path.stem: read_landscape(path)
         for path in sorted(folder.glob("*.csv"))
@@ -68,37 +61,13 @@ def write_report(folder: Path) -> Path:
     for name, figure in figures.items():
         figure.savefig(pictures / f"{name}.png", dpi=150)
         plt.close(figure)
-    with warnings.catch_warnings():
-        # JAX warns of every fork; this one only starts ffmpeg and touches nothing of JAX's.
-        warnings.filterwarnings(
-            "ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning
-        )
-        iio.imwrite(folder / "episode.mp4", frames, fps=fps, codec="h264")
     evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     page = _page(folder, settings, manifest["versions"], evaluation, list(figures))
     write_whole(folder / "report.html", page.encode())
     return folder / "report.html"
 
 
-def _frames(
-    folder: Path, environment: gymnasium.Env, count: int
-) -> UInt8[np.ndarray, "frames height width 3"]:
-    """Render the states of the episode."""
-    header = (folder / "episode.csv").read_text().split("\n", 1)[0].split(",")
-    rows = read_states(folder / "episode.csv", header)[:count]
-    size = environment.unwrapped.world.states.size  # type: ignore[attr-defined]
-    frames = []
-    for row in rows:
-        environment.reset(options={"state": row[:size]})
-        environment.unwrapped._action = row[size:]  # type: ignore[attr-defined]
-        frames.append(environment.render())
-    stacked = np.stack(frames)
-    high, wide = (side // _MULTIPLE * _MULTIPLE for side in stacked.shape[1:3])
-    top, left = (stacked.shape[1] - high) // 2, (stacked.shape[2] - wide) // 2
-    return stacked[:, top : top + high, left : left + wide]
-
-
-def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: int) -> Figure:
+def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: float) -> Figure:
     """Put frames of the first half, where things happen, beside each other."""
     chosen = np.linspace(0, len(frames) // 2, _NUM_SNAPSHOTS).round().astype(int)
     figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.45), layout="constrained")
@@ -189,18 +158,41 @@ def _draw_certificate(own: Landscape, exact: list[Landscape]) -> Figure:
 
 
 def _draw_training(folder: Path) -> Figure:
-    """Draw the bound while the channel learns, and along the policy's own way."""
+    """Draw how each stage went, a line for each round: of channel and policy the bound."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    figure, all_axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    labels = {"channel": "Channel: all states", "policy": "Policy: the states it goes through"}
-    for axes, (stage, label) in zip(all_axes, labels.items(), strict=True):
-        chosen = [line for line in lines if line["stage"] == stage and line["update"] > 0]
-        axes.plot([line["update"] for line in chosen], [line["bound"] for line in chosen])
+    titles = {
+        "model": "Model: data held out",
+        "channel": "Channel: all states",
+        "policy": "Policy: the states it goes through",
+    }
+    titles = {stage: title for stage, title in titles.items() if stage in _stages(lines)}
+    figure, all_axes = plt.subplots(
+        1, len(titles), figsize=(4.5 * len(titles), 3), layout="constrained"
+    )
+    for axes, (stage, label) in zip(all_axes, titles.items(), strict=True):
+        what = "held_out" if stage == "model" else "bound"
+        for number in sorted({line["round"] for line in lines}):
+            chosen = [
+                line
+                for line in lines
+                if (line["stage"], line["round"]) == (stage, number) and line["update"] > 0
+            ]
+            axes.plot(
+                [line["update"] for line in chosen],
+                [line[what] for line in chosen],
+                label=f"round {number}",
+            )
+        if lines[-1]["round"]:
+            axes.legend(fontsize=8)
         axes.set_xlabel("updates")
-        axes.set_ylabel("variational bound / nats")
+        axes.set_ylabel("evidence / nats" if stage == "model" else "variational bound / nats")
         axes.locator_params(axis="x", nbins=5)
         axes.set_title(label, fontsize=10)
     return figure
+
+
+def _stages(lines: list[dict[str, Any]]) -> set[str]:
+    return {line["stage"] for line in lines}
 
 
 def _page(
@@ -235,8 +227,12 @@ def _page(
         for name in _TITLES
         if name in figures
     ]
-    title = f"{settings['world']}: {settings['steps']}-step empowerment"
+    name = settings["env"] or settings["data"] or settings["world"]
+    title = f"{name}: {settings['steps']}-step empowerment"
     command = f"empower train pendulum {_flags(settings)} --out {folder.name}"
+    film = ""
+    if (folder / FILM).exists():
+        film = f"<video src='{inside(FILM, 'video/mp4')}' controls autoplay loop muted></video>"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>
 body {{ font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
@@ -246,10 +242,10 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 <h1>{html.escape(title)}</h1>
 <p>The policy seeks states from which it can do most, and has no other goal. Made by
 <code>{html.escape(command)}</code>.</p>
-<video src="{inside("episode.mp4", "video/mp4")}" controls autoplay loop muted></video>
+{film}
 <h2>What it does</h2>{table(numbers)}
 {"".join(parts)}
-<h2>Settings</h2>{table(settings)}
+<h2>Settings</h2>{table(_flat(settings))}
 <h2>Versions</h2>{table(versions)}
 </body></html>
 """
@@ -258,13 +254,19 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 def _flags(settings: dict[str, Any]) -> str:
     """Give the flags that make the preset `pendulum`, with critic and not joint, this run."""
     words = []
-    for name, value in settings.items():
+    for name, value in _flat(settings).items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):
             words += [] if value == (name == "critic") else [f"--{'' if value else 'no-'}{flag}"]
         elif value is not None and name != "noise":
             words.append(f"--{flag} {value}")
     return " ".join(words)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Put the settings of the model beside the others."""
+    rest = {name: value for name, value in settings.items() if name != "model"}
+    return {**rest, **(settings["model"] if settings["env"] or settings["data"] else {})}
 
 
 def _text(value: Any) -> str:

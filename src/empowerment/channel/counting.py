@@ -1,0 +1,92 @@
+"""How many plans a codebook needs, and in how many axes they lie."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from empowerment.channel.base import Inputs
+from empowerment.types import Key, Scalar
+from empowerment.worlds import Bounded, foresee, future
+
+_CODES_PER_SUCCESSOR = 3.5
+"""Codes for each successor that can be told apart."""
+
+_FEWEST_CODES, _MOST_CODES = 32, 1024
+
+_MOST_READ = 256
+"""The same where a reading has to be learnt: every code is unrolled twice."""
+
+_NUM_LOCAL = 64
+"""States at which futures are looked at."""
+
+_NUM_PLANS = 256
+"""Random plans from each of them."""
+
+
+def count_read_codes(world: Bounded, steps: int) -> tuple[int, int]:
+    """Choose axes and number of codes where the density of what is perceived is not known.
+
+    Args:
+        world: A world whose actions live before the squash.
+        steps: The number of actions in a plan.
+
+    Returns:
+        The number of axes in which codes lie, and the number of codes.
+    """
+    axes, information = _local(world, steps)
+    intent_size = min(max(round(float(axes)), 1), steps * world.actions.size)
+    wanted = _CODES_PER_SUCCESSOR * math.exp(min(float(information), math.log(_MOST_READ)))
+    return intent_size, _rounded(min(max(wanted, _FEWEST_CODES), _MOST_READ), intent_size)
+
+
+@eqx.filter_jit
+def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
+    """Give in how many axes futures of one state can be told apart, and about how well.
+
+    The median over states of how many axes of its futures are above the noise, and of what a
+    Gaussian of their spread would tell.
+    """
+    state_key, plan_key = jax.random.split(jax.random.key(0))
+
+    def of_state(key: Key) -> tuple[Scalar, Scalar]:
+        state = world.anywhere().sample(key=key)
+        plans = 2 * jax.random.normal(plan_key, (_NUM_PLANS, steps, world.actions.size))
+        futures = jax.vmap(lambda plan: future(world, state, plan))(plans)
+        seen = (futures - futures.mean(0)[None]) / world.emission(state).scale[None]
+        ratios = jnp.linalg.svd(seen, compute_uv=False) ** 2 / _NUM_PLANS
+        return jnp.sum(ratios > 1, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
+
+    axes, information = jax.vmap(of_state)(jax.random.split(state_key, _NUM_LOCAL))
+    return jnp.median(axes), jnp.median(information)
+
+
+def _rounded(wanted: float, intent_size: int) -> int:
+    """Give a number of codes that fills a lattice, where it has one or two axes."""
+    if intent_size > 2:
+        return round(wanted)
+    return math.ceil(wanted ** (1 / intent_size)) ** intent_size
+
+
+def count_codes(world: Bounded, inputs: Inputs, steps: int) -> int:
+    """Choose how many codes are enough, by how many successors can be told apart.
+
+    If successors and noise were Gaussian, the information would be half the logarithm of
+    the ratio of their determinants. Random actions cancel; a plan that spends all of its
+    actions on one axis of intents goes further, by the square root of their number.
+    """
+    plan_size = steps * world.actions.size
+    intent_size = min(inputs.whitener.shape[0], plan_size)
+    together = 0.5 * intent_size * math.log(plan_size / intent_size)
+    information = float(_information_if_gaussian(world, inputs, steps)) + together
+    wanted = _CODES_PER_SUCCESSOR * math.exp(min(information, math.log(_MOST_CODES)))
+    wanted = min(max(wanted, _FEWEST_CODES), _MOST_CODES)
+    return _rounded(wanted, intent_size)
+
+
+@eqx.filter_jit
+def _information_if_gaussian(world: Bounded, inputs: Inputs, steps: int) -> Scalar:
+    still = jnp.zeros((steps, world.actions.size))
+    noise = foresee(world, world.states.centre, still).scale
+    return -jnp.linalg.slogdet(inputs.whitener)[1] - jnp.sum(jnp.log(noise))

@@ -1,0 +1,140 @@
+"""Worlds learnt from data, end to end through the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from empowerment.cli import main
+from empowerment.data import Trajectories
+from empowerment.experiments import read_manifest
+from empowerment.experiments.run import hashes
+
+DIRECTION = "empowerment/PendulumDirection-v0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("learnt")
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Path:
+    path = folder / "data.npz"
+    main(["collect", DIRECTION, "--steps", "1000", "--out", str(path)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path, data: Path) -> Path:
+    path = folder / "model"
+    main(["fit", str(data), "--out", str(path), "--budget", "smoke"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    path = folder / "run"
+    words = f"train --env {DIRECTION} --out {path} --budget smoke --rounds 1 --steps 2"
+    main(words.split())
+    return path
+
+
+def test_a_model_is_judged_beside_what_is_trivial(model: Path, capsys: pytest.CaptureFixture[str]):
+    main(["model", str(model), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["horizons"] == [1, 5, 10, 20, 30]
+    for name in ("model", "persistence", "linear", "coverage"):
+        assert len(found[name]) == 5
+        assert np.all(np.isfinite(found[name]))
+    assert (model / "prediction.png").stat().st_size > 10_000
+
+
+def test_a_model_is_refused_other_data(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = tmp_path / "ball.npz"
+    main(["collect", "empowerment/Ball-v0", "--steps", "50", "--out", str(other)])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["model", str(model), "--data", str(other)])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "3 observed channels and 1 actions; got 2 observed channels and 2 actions" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("fit none.npz --out m", "none.npz"),
+        ("fit DATA --out m --window 1", "window to be at least 2; got 1"),
+        ("fit DATA --out m --window 900", "900"),
+        ("model nowhere", "nowhere to be a run folder"),
+        ("evaluate MODEL", "has a model alone"),
+        ("train --out r", "or an environment by --env ID"),
+        ("train --env CartPole-v1 --out r", "action space of CartPole-v1"),
+        ("train --data DATA --rounds 1 --out r", "Give --env"),
+        ("train pendulum --out r --rounds -1", "rounds to be at least 0; got -1"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(
+    words: str,
+    what: str,
+    data: Path,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    words = words.replace("DATA", str(data)).replace("MODEL", str(model))
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    assert stop.value.code == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("empower: ")
+    assert what in said
+
+
+def test_a_run_keeps_the_data_and_models_of_every_round(run: Path):
+    manifest = read_manifest(run)
+    assert manifest["finished"]
+    stages = ("data", "model", "channel", "surrogate", "policy")
+    for stage in stages:
+        ending = "npz" if stage == "data" else "safetensors"
+        assert {f"{stage}.{ending}", f"{stage}-1.{ending}"} <= set(manifest["files"])
+    assert manifest["files"] == hashes(run)
+    assert Trajectories.load(run / "data.npz").num_transitions == 1000
+    second = Trajectories.load(run / "data-1.npz")
+    assert second.num_transitions == 500
+    assert second.about["environment"] == DIRECTION
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    found = {(line["stage"], line["round"]) for line in lines}
+    assert found == {(stage, r) for stage in ("model", "channel", "policy") for r in (0, 1)}
+
+
+def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.CaptureFixture[str]):
+    main(["evaluate", str(run), "--episodes", "2", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["environment"] == DIRECTION
+    for figures in (found, found["uniform"]):
+        assert figures["survived_fraction"] == 1
+        assert figures["episode_length_mean"] == 400
+        assert 0 <= figures["held_fraction"] <= 1
+        assert np.isfinite(figures["empowerment_mean"])
+
+
+def test_a_report_is_drawn_of_what_was_learnt(run: Path):
+    main(["report", str(run)])
+    page = (run / "report.html").read_text()
+    assert "<video" in page
+    assert DIRECTION in page
+    assert {path.stem for path in (run / "figures").glob("*.png")} == {"snapshots", "training"}
+
+
+def test_a_trained_policy_collects(run: Path, tmp_path: Path):
+    out = tmp_path / "more.npz"
+    words = f"collect {DIRECTION} --steps 30 --out {out} --policy {run}"
+    main(words.split())
+    assert Trajectories.load(out).num_transitions == 30
