@@ -10,6 +10,7 @@ import tyro
 from empowerment.capacity import NotConvergedError
 from empowerment.channel import DivergedError
 from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
+from empowerment.cli.controller import ControlCommand
 from empowerment.cli.data import CollectCommand, DataCommand
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
 from empowerment.cli.model import FitCommand, ModelCommand
@@ -22,6 +23,7 @@ _COMMANDS = {
     "model": ModelCommand,
     "evaluate": EvaluateCommand,
     "report": ReportCommand,
+    "control": ControlCommand,
     "landscape": LandscapeCommand,
     "worlds": WorldsCommand,
 }
@@ -34,6 +36,7 @@ Command = (
     | ModelCommand
     | EvaluateCommand
     | ReportCommand
+    | ControlCommand
     | LandscapeCommand
     | WorldsCommand
 )
