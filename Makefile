@@ -52,6 +52,7 @@ bench: setup  ## Time the judges, the channel, the policy and the balls, one way
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
+	$(BIN)/python -m benchmarks.model speed
 	$(BIN)/python -m benchmarks.environments
 
 PRESET ?=
@@ -63,6 +64,8 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
+	$(BIN)/python -m benchmarks.model prediction
+	$(BIN)/python -m benchmarks.learnt
 else
 	$(BIN)/python -m benchmarks.agent $(PRESET)
 endif

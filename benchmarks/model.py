@@ -1,0 +1,197 @@
+"""Measure models learnt from data: how well they predict, and how fast they learn.
+
+PyTorch is needed for the speed alone and is in no lock file; a build for the CPU is enough.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from benchmarks.channel import interleaved, pin
+from benchmarks.tables import Table, write_table
+from empowerment.data import collect
+from empowerment.environments import ANYWHERE, ENVIRONMENTS
+from empowerment.experiments import ModelSettings, fit_model
+from empowerment.model import DVBF, Scaling, Sequences, judge_model
+from empowerment.model import training as model_training
+
+_HORIZONS = (1, 10, 20, 30)
+_SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
+    "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=32)),
+    "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=6)),
+    "ball, as printed": (
+        ENVIRONMENTS["ball"],
+        20_000,
+        ModelSettings(latent_size=32, printed=True),
+    ),
+    "pendulum": (ANYWHERE, 10_000, ModelSettings(latent_size=4, model_updates=4000)),
+}
+_UPDATES = 20
+_SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
+
+
+def prediction(seeds: int) -> None:
+    """Judge models on data held out, over seeds."""
+    rows: Table = []
+    for name, (environment, steps, settings) in _SYSTEMS.items():
+        for seed in range(seeds):
+            data, _ = collect(environment, steps=steps, seed=seed)
+            start = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
+            taken = time.monotonic() - start
+            found = judge_model(
+                fitted.model, fitted.train, fitted.held_out, horizons=_HORIZONS, seed=seed
+            )
+            row: dict[str, object] = {"system": name, "seed": seed}
+            for index, horizon in enumerate(found.horizons):
+                row[f"h = {horizon}"] = f"{found.model[index]:.5f}"
+            row["persistence at 20"] = f"{found.persistence[2]:.2f}"
+            row["linear at 20"] = f"{found.linear[2]:.3f}"
+            row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in found.coverage)
+            row["seconds"] = round(taken)
+            rows.append(row)
+            print(row, flush=True)
+    write_table("prediction", rows)
+
+
+def jax_updates() -> Callable[[], None]:
+    """Give a function that makes `_UPDATES` updates."""
+    one = jnp.ones(_SIZES["observed"])
+    units = Scaling(0 * one, one), Scaling(jnp.zeros(2), jnp.ones(2))
+    model = DVBF(*units, latent_size=_SIZES["latent"], width=_SIZES["width"], key=jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1))
+    data = Sequences(
+        jax.random.normal(keys[0], (5000, _SIZES["observed"])),
+        jax.random.uniform(keys[1], (5000, 2), minval=-1.0),
+        jnp.arange(4000),
+        _SIZES["length"],
+    )
+    state = model_training.init(model, key=jax.random.key(2))
+    rates = jnp.full(_UPDATES, 1e-3)
+
+    def run() -> None:
+        nonlocal state
+        state, info = model_training.step(
+            state,
+            data,
+            weights=jnp.ones(_UPDATES),
+            learning_rates=rates,
+            batch_size=_SIZES["batch"],
+        )
+        info.elbo.block_until_ready()
+
+    return run
+
+
+def torch_updates() -> Callable[[], None]:
+    """Give the same in PyTorch, as one would write it: modules, autograd, Adam."""
+    import torch  # pyright: ignore[reportMissingImports]
+    import torch.nn.functional as F  # pyright: ignore[reportMissingImports]  # noqa: N812
+    from torch import nn  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    size, seen, width = _SIZES["latent"], _SIZES["observed"], _SIZES["width"]
+
+    def network(in_size: int, out_size: int) -> Any:
+        return nn.Sequential(nn.Linear(in_size, width), nn.Tanh(), nn.Linear(width, out_size))
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.recognition = network(seen, 2 * size)
+            self.start = network(size, size)
+            self.transition = network(size + 2, 3 * size)
+            self.measurement = network(seen, 2 * size)
+            self.decoder = network(size, seen)
+            self.noise = nn.Parameter(torch.zeros(seen))
+            self.drift = nn.Parameter(torch.zeros(seen))
+
+        def step(self, state: Any, action: Any) -> Any:
+            change, prior, trust = self.transition(torch.cat([state, action], -1)).chunk(3, -1)
+            return state + change, F.softplus(prior) + 1e-3, F.softplus(trust) + 1e-3
+
+        def loss(self, observations: Any, actions: Any) -> Any:
+            length = observations.shape[1]
+            mean, raw = self.recognition(observations[:, 0]).chunk(2, -1)
+            scale = F.softplus(raw) + 1e-3
+            state = self.start(mean + scale * torch.randn_like(mean))
+            divergence = _divergence(mean, scale)
+            measured, raw = self.measurement(observations).chunk(2, -1)
+            sight = F.softplus(raw) + 1e-3
+            blind, switch = state, torch.randint(0, length // 2, (len(state), 1))
+            states, blinds = [state], []
+            for time_ in range(1, length):
+                mean, prior, trust = self.step(state, actions[:, time_ - 1])
+                blind = self.step(blind, actions[:, time_ - 1])[0]
+                share = trust**2 / (trust**2 + sight[:, time_] ** 2)
+                belief = mean + share * (measured[:, time_] - mean)
+                spread = share.sqrt() * sight[:, time_]
+                state = belief + spread * torch.randn_like(belief)
+                divergence = divergence + _divergence((belief - mean) / prior, spread / prior)
+                blind = torch.where(time_ > switch, blind, state)
+                states.append(state)
+                blinds.append(blind)
+            seen_ = torch.distributions.Normal(
+                self.decoder(torch.stack(states, 1)), 1e-3 + (10 * self.noise).exp()
+            )
+            foreseen = torch.distributions.Normal(
+                self.decoder(torch.stack(blinds, 1)), 1e-3 + (10 * self.drift).exp()
+            )
+            past = torch.arange(1, length)[None] > switch
+            prediction = (foreseen.log_prob(observations[:, 1:]).sum(-1) * past).sum(1)
+            gain = seen_.log_prob(observations).sum((1, 2)) - divergence + 0.2 * prediction
+            return -gain.mean() / length
+
+    def _divergence(mean: Any, scale: Any) -> Any:
+        return (0.5 * (mean**2 + scale**2 - 1) - scale.log()).sum(-1)
+
+    model = Model()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    rows, acts = torch.randn(5000, seen), 2 * torch.rand(5000, 2) - 1
+
+    def run() -> None:
+        for _ in range(_UPDATES):
+            chosen = torch.randint(0, 4000, (_SIZES["batch"], 1)) + torch.arange(_SIZES["length"])
+            optimiser.zero_grad()
+            model.loss(rows[chosen], acts[chosen[:, :-1]]).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+            optimiser.step()
+
+    return run
+
+
+def speed() -> None:
+    """Time both side by side, on one core."""
+    pin()
+    mine, other = interleaved(jax_updates(), torch_updates())
+    assert other is not None
+    row: dict[str, object] = {
+        **_SIZES,
+        "ours / ms": f"{1e3 * mine / _UPDATES:.1f}",
+        "PyTorch eager / ms": f"{1e3 * other / _UPDATES:.1f}",
+        "ratio": f"{other / mine:.1f}",
+    }
+    write_table("model-speed", [row])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("prediction", "speed"), nargs="?", default="speed")
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    if given.what == "speed":
+        speed()
+    else:
+        prediction(given.seeds)
+
+
+if __name__ == "__main__":
+    main()
