@@ -10,7 +10,7 @@ import tyro
 from empowerment.capacity import NotConvergedError
 from empowerment.channel import DivergedError
 from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
-from empowerment.cli.controller import ControlCommand
+from empowerment.cli.controller import ControlCommand, ExportCommand
 from empowerment.cli.data import CollectCommand, DataCommand
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
 from empowerment.cli.model import FitCommand, ModelCommand
@@ -24,6 +24,7 @@ _COMMANDS = {
     "evaluate": EvaluateCommand,
     "report": ReportCommand,
     "control": ControlCommand,
+    "export": ExportCommand,
     "landscape": LandscapeCommand,
     "worlds": WorldsCommand,
 }
@@ -37,6 +38,7 @@ Command = (
     | EvaluateCommand
     | ReportCommand
     | ControlCommand
+    | ExportCommand
     | LandscapeCommand
     | WorldsCommand
 )

@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 from empowerment.cli.talk import say
 from empowerment.controller import Controller, Safety, read_deployed
 from empowerment.controller.devices import EnvironmentDevice
+from empowerment.controller.export import export
 from empowerment.controller.loop import Timing, run_loop
 from empowerment.data.door import make_environment
 from empowerment.environments import ActionRepeat
@@ -146,6 +147,47 @@ class ControlCommand:
             say(f"Stopped by {found['signal']}; the safe action was sent.")
         if self.figure is not None:
             say(f"The picture is in {self.figure}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportCommand:
+    """Write a trained policy with its filter for where there is no Python, or another runtime.
+
+    The export is a step that takes an observation and a state, and gives an action and the next
+    state. It is compared with the original on a thousand random steps before it is written.
+
+    Try `empower export runs/pendulum --format c --out pendulum.h`.
+    """
+
+    folder: Annotated[Positional[Path], arg(metavar="RUN")]
+    """The run folder."""
+
+    format: Literal["onnx", "c", "npz"]
+    """onnx: a graph, for onnxruntime and others. c: two C99 headers without dependencies. npz:
+    the weights by name, for NumPy."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """The file; of C the header with the step, the weights go beside it."""
+
+    json: bool = False
+    """Print the figures as JSON to standard output."""
+
+    debug: bool = False
+    """Show where an error comes from."""
+
+    def run(self) -> None:
+        """Export, and say how exact it is."""
+        check_writable(self.out)
+        found, files = export(read_deployed(self.folder), self.format, self.out)
+        if self.json:
+            names = [str(file) for file in files]
+            print(json.dumps({**dataclasses.asdict(found), "files": names}, indent=2))
+            return
+        say(
+            f"Off by {found.largest_error:.2g} at most in {found.num_steps} random steps; a step "
+            f"takes {1e6 * found.p50:.1f} µs (p50), {1e6 * found.p99:.1f} (p99)."
+        )
+        say(f"The export is in {' and '.join(map(str, files))}.")
 
 
 def _check_spaces(

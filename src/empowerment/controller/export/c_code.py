@@ -1,0 +1,189 @@
+"""C99: a header with the step, and one with the weights."""
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from empowerment.controller.deployed import LEAST_SCALE, Deployed
+from empowerment.controller.export.c_template import (
+    FILTER,
+    HARNESS,
+    HEADER,
+    NO_FILTER,
+    WEIGHTS,
+)
+from empowerment.controller.folding import Layer, fold
+
+FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
+"""What the code compiles with, without a warning."""
+
+_PER_LINE = 8
+
+
+def c_files(deployed: Deployed, name: str) -> dict[str, str]:
+    """Write the code.
+
+    Args:
+        deployed: The controller.
+        name: What every symbol begins with.
+
+    Returns:
+        The text of each file, by its name.
+    """
+    about = deployed.description
+    folded = fold(deployed)
+    low, high = deployed.limits
+    offset = deployed.arrays["observations.offset" if about.latent_size else "states.centre"]
+    vectors = {
+        "offset": offset,
+        "middle": deployed.middle,
+        "half": (high - low) * np.float32(0.5),
+        "low": low,
+        "high": high,
+        "idle": deployed.idle,
+    }
+    for network, layers in folded.items():
+        for index, layer in enumerate(layers):
+            vectors[f"{network}_{index}_weight"] = layer.weight.T
+            vectors[f"{network}_{index}_bias"] = layer.bias
+    arrays = [_array(f"{name}_{each}", values) for each, values in vectors.items()]
+    widest = max(max(layer.weight.shape) for layers in folded.values() for layer in layers)
+    body = FILTER if about.latent_size else NO_FILTER
+    words = {
+        "NAME": name,
+        "UPPER": name.upper(),
+        "OBSERVATION_NAMES": _comment(about.observation_names),
+        "ACTION_NAMES": _comment(about.action_names),
+        "SEEN": about.observation_size,
+        "DONE": about.action_size,
+        "LATENT": about.latent_size,
+        "MEMORY": about.memory_size,
+        "FIRST": about.num_first,
+        "WIDEST": widest,
+        "LEAST": f"{LEAST_SCALE!r}f",
+        "VARIANCE": "softplus(raw)" if about.scales == "softplus" else "square(raw)",
+        "RESIDUAL": "memory[1 + i] + " if about.residual else "",
+        "NETWORKS": "\n".join(_network(name, each, folded[each]) for each in folded),
+        "FEATURES": _features(about.observation_size, about.angles, name),
+        "ARRAYS": "\n".join(arrays),
+    }
+    words["VARIANCE"] = f"{name}_{words['VARIANCE']}"
+    code = _filled(HEADER, {**words, "BODY": _filled(body, words)})
+    return {f"{name}.h": code, f"{name}_weights.h": _filled(WEIGHTS, words)}
+
+
+class CompiledC:
+    """The code, compiled with warnings being errors, and called from Python.
+
+    Args:
+        deployed: The controller.
+        name: What every symbol begins with.
+        texts: The files.
+        flags: Given to the compiler besides `FLAGS`.
+
+    Raises:
+        ValueError: If there is no compiler, or it complains.
+    """
+
+    def __init__(
+        self, deployed: Deployed, name: str, texts: Mapping[str, str], flags: Sequence[str] = ()
+    ):
+        compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+        if compiler is None:
+            raise ValueError("Expected a C compiler (cc), to validate the export; there is none.")
+        with tempfile.TemporaryDirectory() as folder:
+            for file, text in {**texts, "export.c": HARNESS.replace("@NAME@", name)}.items():
+                (Path(folder) / file).write_text(text)
+            source, library = Path(folder) / "export.c", Path(folder) / "export.so"
+            command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                first = (done.stderr.strip().splitlines() or ["nothing was said"])[0]
+                raise ValueError(f"Expected the C code to compile; {compiler} says: {first}.")
+            loaded = ctypes.CDLL(str(library))
+        single = np.ctypeslib.ndpointer(np.float32, flags="C_CONTIGUOUS")
+        double = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
+        self._run, self._time = loaded.run, loaded.time_steps
+        self._run.argtypes = [single] * 4
+        self._time.argtypes = [single, single, ctypes.c_int, double]
+        self._about = deployed.description
+
+    def __call__(
+        self, observation: np.ndarray, memory: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make a step."""
+        action = np.empty(self._about.action_size, np.float32)
+        after = np.empty(self._about.memory_size, np.float32)
+        self._run(observation, memory, action, after)
+        return action, after
+
+    def times(self, observation: np.ndarray, count: int) -> np.ndarray:
+        """Give how long steps take when they are called from C, in seconds."""
+        memory = np.zeros(self._about.memory_size, np.float32)
+        times = np.empty(count)
+        self._time(observation, memory, count, times)
+        return times
+
+
+def _filled(text: str, words: Mapping[str, object]) -> str:
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", str(value))
+    return text
+
+
+def _comment(names: tuple[str, ...]) -> str:
+    """Give names as they can be in a comment."""
+    joined = ", ".join("".join(c if c.isprintable() else " " for c in name) for name in names)
+    return joined.replace("*/", "* /").replace("@", "at")[:500]
+
+
+def _array(name: str, values: np.ndarray) -> str:
+    """Write an array; nine digits are single precision exactly."""
+    numbers = [_number(value) for value in values.ravel().tolist()]
+    lines = [
+        "  " + ", ".join(numbers[i : i + _PER_LINE]) for i in range(0, len(numbers), _PER_LINE)
+    ]
+    return f"static const float {name}[{len(numbers)}] = {{\n" + ",\n".join(lines) + "\n};"
+
+
+def _number(value: float) -> str:
+    text = f"{value:.9g}"
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+def _network(name: str, network: str, layers: list[Layer]) -> str:
+    """Write the function of a network: two buffers in turn, the last layer into the output."""
+    lines = []
+    source, last = "input", len(layers) - 1
+    for index, layer in enumerate(layers):
+        out_size, in_size = layer.weight.shape
+        target = "output" if index == last else ("one", "two")[index % 2]
+        each = f"{name}_{network}_{index}"
+        given = f"{each}_weight, {each}_bias, {in_size}, {out_size}, {source}, {target}"
+        lines.append(f"  {name}_dense({given});")
+        if layer.activation != "identity":
+            lines.append(f"  {name}_{layer.activation}({out_size}, {target});")
+        source = target
+    used = {0: "", 1: "one"}.get(last, "one two").split()
+    buffers = [f"  float {buffer}[{name.upper()}_WIDEST];" for buffer in used]
+    head = f"static inline void {name}_{network}(const float *input, float *output) {{"
+    return "\n".join([head, *buffers, *lines, "}", ""])
+
+
+def _features(size: int, angles: tuple[int, ...], name: str) -> str:
+    """Write how the policy sees an observation, where there is no filter."""
+    lines, place = [], 0
+    for axis in range(size):
+        if axis in angles:
+            lines.append(f"  input[{place}] = cosf(observation[{axis}]);")
+            lines.append(f"  input[{place + 1}] = sinf(observation[{axis}]);")
+            place += 2
+        else:
+            lines.append(f"  input[{place}] = observation[{axis}] - {name}_offset[{axis}];")
+            place += 1
+    return "\n".join(lines)

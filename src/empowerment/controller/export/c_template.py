@@ -1,0 +1,209 @@
+"""The C code, with words between @ that are filled in."""
+
+WEIGHTS = """\
+/* The weights of @NAME@.h; generated, not to be changed by hand. */
+#ifndef @UPPER@_WEIGHTS_H
+#define @UPPER@_WEIGHTS_H
+
+@ARRAYS@
+
+#endif
+"""
+
+HEADER = """\
+/*
+ * A controller, generated; not to be changed by hand. C99, no allocation, no state of its own.
+ *
+ *   float state[@UPPER@_STATE_SIZE] = {0};   zeros begin anew
+ *   float action[@UPPER@_ACTION_SIZE];
+ *   @NAME@_step(observation, state, action, state);   once in every cycle
+ *
+ * If a number of the observation is not finite, the observation is missing. The action is always
+ * finite and within its limits. Not to be compiled with -ffast-math, which knows no such numbers;
+ * -O3 -march=native makes it several times faster.
+ *
+ * Observation: @OBSERVATION_NAMES@
+ * Action: @ACTION_NAMES@
+ */
+#ifndef @UPPER@_H
+#define @UPPER@_H
+
+#include <math.h>
+#include <string.h>
+
+#include "@NAME@_weights.h"
+
+#define @UPPER@_OBSERVATION_SIZE @SEEN@
+#define @UPPER@_ACTION_SIZE @DONE@
+#define @UPPER@_STATE_SIZE @MEMORY@
+#define @UPPER@_LATENT_SIZE @LATENT@
+#define @UPPER@_NUM_FIRST @FIRST@
+#define @UPPER@_WIDEST @WIDEST@
+
+static inline void @NAME@_dense(const float *restrict weight, const float *restrict bias,
+                                int in_size, int out_size, const float *restrict input,
+                                float *restrict output) {
+  int i, j;
+  for (j = 0; j < out_size; j++) output[j] = bias[j];
+  for (i = 0; i + 8 <= in_size; i += 8) {
+    const float *restrict w = weight + (long)i * out_size;
+    const float a = input[i], b = input[i + 1], c = input[i + 2], d = input[i + 3];
+    const float e = input[i + 4], f = input[i + 5], g = input[i + 6], h = input[i + 7];
+    for (j = 0; j < out_size; j++)
+      output[j] += ((a * w[j] + b * w[j + out_size]) + (c * w[j + 2 * out_size] +
+                   d * w[j + 3 * out_size])) + ((e * w[j + 4 * out_size] +
+                   f * w[j + 5 * out_size]) + (g * w[j + 6 * out_size] + h * w[j + 7 * out_size]));
+  }
+  for (; i < in_size; i++)
+    for (j = 0; j < out_size; j++) output[j] += input[i] * weight[(long)i * out_size + j];
+}
+
+/* By a continued fraction at an eighth, doubled three times: no call, so that it is vectorised. */
+static inline float @NAME@_tanh_of(float x) {
+  const float y = 0.125f * (x < -9.0f ? -9.0f : x > 9.0f ? 9.0f : x);
+  const float z = y * y;
+  float t = y * (10395.0f + z * (1260.0f + z * 21.0f)) /
+            (10395.0f + z * (4725.0f + z * (210.0f + z)));
+  t = 2.0f * t / (1.0f + t * t);
+  t = 2.0f * t / (1.0f + t * t);
+  return 2.0f * t / (1.0f + t * t);
+}
+
+static inline void @NAME@_tanh(int size, float *restrict values) {
+  int i;
+  for (i = 0; i < size; i++) values[i] = @NAME@_tanh_of(values[i]);
+}
+
+static inline void @NAME@_relu(int size, float *restrict values) {
+  int i;
+  for (i = 0; i < size; i++) values[i] = values[i] > 0.0f ? values[i] : 0.0f;
+}
+
+@NETWORKS@
+@BODY@
+/* Give the action, and the next state, which may be the same array as the last.
+   Returns whether the observation was used. */
+static inline int @NAME@_step(const float *observation, const float *state, float *action,
+                              float *next_state) {
+  float memory[@UPPER@_STATE_SIZE];
+  const int started = state[0] > 0.5f, keeps_track = @UPPER@_LATENT_SIZE > 0;
+  int i, seen = 1, used = 0;
+  for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++)
+    if (!isfinite(observation[i])) seen = 0;
+  memcpy(memory, state, sizeof memory);
+  if (seen) {
+    used = @NAME@_attempt(observation, 1, memory);
+    if (!used) memcpy(memory, state, sizeof memory);
+  }
+  if (!used && started && keeps_track && !@NAME@_attempt(observation, 0, memory))
+    memcpy(memory, state, sizeof memory);
+  for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
+    float a = memory[1 + @UPPER@_LATENT_SIZE + i] + @NAME@_middle[i];
+    if (!(memory[0] > 0.5f) || !isfinite(a)) a = @NAME@_idle[i];
+    action[i] = a < @NAME@_low[i] ? @NAME@_low[i] : a > @NAME@_high[i] ? @NAME@_high[i] : a;
+  }
+  memcpy(next_state, memory, sizeof memory);
+  return used;
+}
+
+#endif
+"""
+
+HARNESS = """\
+#define _POSIX_C_SOURCE 199309L
+#include <time.h>
+#include "@NAME@.h"
+
+int run(const float *observation, const float *state, float *action, float *next_state);
+void time_steps(const float *observation, float *state, int count, double *times);
+
+int run(const float *observation, const float *state, float *action, float *next_state) {
+  return @NAME@_step(observation, state, action, next_state);
+}
+
+void time_steps(const float *observation, float *state, int count, double *times) {
+  float action[sizeof(@NAME@_low) / sizeof(float)];
+  struct timespec begun, done;
+  int i;
+  for (i = 0; i < count; i++) {
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    run(observation, state, action, state);
+    clock_gettime(CLOCK_MONOTONIC, &done);
+    times[i] = (double)(done.tv_sec - begun.tv_sec) + 1e-9 * (double)(done.tv_nsec - begun.tv_nsec);
+  }
+}
+"""
+"""What calls the code, to validate it."""
+
+_FINISH = """\
+  @NAME@_policy(input, relative);
+  for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
+    memory[1 + @UPPER@_LATENT_SIZE + i] = @NAME@_half[i] * @NAME@_tanh_of(relative[i]);
+    if (!isfinite(memory[1 + @UPPER@_LATENT_SIZE + i])) return 0;
+  }
+  memory[0] = 1.0f;
+  return 1;
+}
+"""
+
+NO_FILTER = (
+    """\
+static inline int @NAME@_attempt(const float *observation, int seen, float *memory) {
+  float input[@UPPER@_WIDEST], relative[@UPPER@_ACTION_SIZE];
+  int i;
+  (void)seen;
+@FEATURES@
+"""
+    + _FINISH
+)
+
+FILTER = (
+    """\
+static inline float @NAME@_softplus(float raw) {
+  const float scale = (raw > 0.0f ? raw : 0.0f) + log1pf(expf(-fabsf(raw))) + @LEAST@;
+  return scale * scale;
+}
+
+static inline float @NAME@_square(float raw) { return raw * raw + @LEAST@ * @LEAST@; }
+
+static inline void @NAME@_recognise(const float *observation, float *memory) {
+  float first[@UPPER@_NUM_FIRST * @UPPER@_OBSERVATION_SIZE], noise[@UPPER@_LATENT_SIZE];
+  int i, j;
+  for (j = 0; j < @UPPER@_NUM_FIRST; j++)
+    for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++)
+      first[j * @UPPER@_OBSERVATION_SIZE + i] = observation[i] - @NAME@_offset[i];
+  @NAME@_recognition(first, noise);
+  @NAME@_start(noise, memory + 1);
+}
+
+static inline void @NAME@_advance(const float *observation, int seen, float *memory) {
+  float expected[2 * @UPPER@_LATENT_SIZE], measured[2 * @UPPER@_LATENT_SIZE];
+  float shifted[@UPPER@_OBSERVATION_SIZE];
+  int i;
+  @NAME@_transition(memory + 1, expected);
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++) memory[1 + i] = @RESIDUAL@expected[i];
+  if (!seen) return;
+  for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++) shifted[i] = observation[i] - @NAME@_offset[i];
+  @NAME@_measurement(shifted, measured);
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++) {
+    float raw = expected[@UPPER@_LATENT_SIZE + i], own, other;
+    own = @VARIANCE@;
+    raw = measured[@UPPER@_LATENT_SIZE + i];
+    other = @VARIANCE@;
+    memory[1 + i] += own / (own + other) * (measured[i] - memory[1 + i]);
+  }
+}
+
+static inline int @NAME@_attempt(const float *observation, int seen, float *memory) {
+  const float *input = memory + 1;
+  float relative[@UPPER@_ACTION_SIZE];
+  int i;
+  if (memory[0] > 0.5f)
+    @NAME@_advance(observation, seen, memory);
+  else
+    @NAME@_recognise(observation, memory);
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++)
+    if (!isfinite(memory[1 + i])) return 0;
+"""
+    + _FINISH
+)

@@ -1,0 +1,203 @@
+"""ONNX: the step as a graph, written node by node."""
+
+from typing import Any
+
+import numpy as np
+import onnx  # pyright: ignore[reportMissingImports]
+import onnxruntime  # pyright: ignore[reportMissingImports]
+from onnx import TensorProto, helper, numpy_helper  # pyright: ignore[reportMissingImports]
+
+from empowerment.controller.deployed import LEAST_SCALE, Deployed
+from empowerment.controller.export.validation import Step
+from empowerment.controller.folding import Layer, fold
+
+OPSET = 17
+"""Of the graph: all that runs ONNX has it."""
+
+_IR_VERSION = 8  # The one that goes with it.
+_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh"}
+
+
+class _Graph:
+    """Nodes and constants, named as they come."""
+
+    def __init__(self) -> None:
+        self.nodes: list = []
+        self.constants: list = []
+
+    def constant(self, value: Any, kind: Any = np.float32) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, kind), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **settings: Any) -> str:
+        name = output or f"{kind.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **settings))
+        return name
+
+    def network(self, layers: list[Layer], value: str) -> str:
+        for layer in layers:
+            value = self.node("MatMul", value, self.constant(layer.weight.T))
+            value = self.node("Add", value, self.constant(layer.bias))
+            if layer.activation != "identity":
+                value = self.node(_ACTIVATIONS[layer.activation], value)
+        return value
+
+    def part(self, value: str, begin: int, end: int) -> str:
+        places = [self.constant([place], np.int64) for place in (begin, end)]
+        return self.node("Slice", value, *places)
+
+    def all_finite(self, value: str) -> str:
+        """Whether all of a vector is finite, a vector of one."""
+        odd = self.node("Or", self.node("IsNaN", value), self.node("IsInf", value))
+        return self.node("Not", self.node("Cast", self._largest(odd), to=TensorProto.BOOL))
+
+    def _largest(self, flags: str) -> str:
+        number = self.node("Cast", flags, to=TensorProto.FLOAT)
+        return self.node("ReduceMax", number, axes=[0], keepdims=1)
+
+
+def onnx_model(deployed: Deployed) -> bytes:
+    """Write the step as a graph: `observation`, `state` to `action`, `next_state`.
+
+    Args:
+        deployed: The controller.
+
+    Returns:
+        The file, which passed the checker.
+    """
+    about = deployed.description
+    graph, folded = _Graph(), fold(deployed)
+    low, high = deployed.limits
+    size = about.latent_size
+    begun = graph.node("Greater", graph.part("state", 0, 1), graph.constant([0.5]))
+    before = graph.part("state", 1 + size, about.memory_size)
+    seen = graph.all_finite("observation")
+    offset = graph.constant(deployed.arrays["observations.offset" if size else "states.centre"])
+    whole = graph.node("Where", seen, "observation", offset)
+    shifted = graph.node("Sub", whole, offset)
+    if size:
+        latent = graph.part("state", 1, 1 + size)
+        found = _track(graph, deployed, folded, shifted, latent, begun, seen)
+        found = graph.node("Where", graph.all_finite(found), found, latent)
+        acts = graph.node("Or", begun, seen)
+        latent = graph.node("Where", acts, found, latent)
+        value = latent
+    else:
+        value, acts, latent = _features(graph, deployed, whole, shifted), seen, None
+    relative = graph.node("Tanh", graph.network(folded["policy"], value))
+    relative = graph.node("Mul", relative, graph.constant((high - low) * np.float32(0.5)))
+    acts = graph.node("And", acts, graph.all_finite(relative))
+    relative = graph.node("Where", acts, relative, before)
+    started = graph.node("Or", acts, begun)
+    action = graph.node("Add", relative, graph.constant(deployed.middle))
+    action = graph.node("Where", started, action, graph.constant(deployed.idle))
+    action = graph.node("Max", action, graph.constant(low))
+    graph.node("Min", action, graph.constant(high), output="action")
+    flag = graph.node("Cast", started, to=TensorProto.FLOAT)
+    parts = [flag, relative] if latent is None else [flag, latent, relative]
+    graph.node("Concat", *parts, output="next_state", axis=0)
+    return _finished(graph, deployed)
+
+
+def runtime_step(data: bytes) -> Step:
+    """Load a graph into onnxruntime and give its step.
+
+    Args:
+        data: The file.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        given = {"observation": observation, "state": memory}
+        action, after = session.run(["action", "next_state"], given)
+        return np.asarray(action), np.asarray(after)
+
+    return step
+
+
+def _track(
+    graph: _Graph,
+    deployed: Deployed,
+    folded: dict[str, list[Layer]],
+    shifted: str,
+    latent: str,
+    begun: str,
+    seen: str,
+) -> str:
+    """Predict, measure and take the product; at the start, recognise."""
+    about = deployed.description
+    size = about.latent_size
+    inputs = graph.part("state", 1, about.memory_size)
+    output = graph.network(folded["transition"], inputs)
+    predicted = graph.part(output, 0, size)
+    if about.residual:
+        predicted = graph.node("Add", predicted, latent)
+    own = _variance(graph, deployed, graph.part(output, size, 2 * size))
+    output = graph.network(folded["measurement"], shifted)
+    other = _variance(graph, deployed, graph.part(output, size, 2 * size))
+    share = graph.node("Div", own, graph.node("Add", own, other))
+    ahead = graph.node("Sub", graph.part(output, 0, size), predicted)
+    fused = graph.node("Add", predicted, graph.node("Mul", share, ahead))
+    measured = graph.node("And", seen, graph.all_finite(fused))
+    tracked = graph.node("Where", measured, fused, predicted)
+    first = shifted
+    if about.num_first > 1:
+        first = graph.node("Concat", *[shifted] * about.num_first, axis=0)
+    first = graph.network(folded["start"], graph.network(folded["recognition"], first))
+    return graph.node("Where", begun, tracked, first)
+
+
+def _variance(graph: _Graph, deployed: Deployed, raw: str) -> str:
+    """Make a squared scale of the output of a network."""
+    if deployed.description.scales == "square":
+        square = graph.node("Mul", raw, raw)
+        return graph.node("Add", square, graph.constant([LEAST_SCALE**2]))
+    scale = graph.node("Add", graph.node("Softplus", raw), graph.constant([LEAST_SCALE]))
+    return graph.node("Mul", scale, scale)
+
+
+def _features(graph: _Graph, deployed: Deployed, whole: str, shifted: str) -> str:
+    """Give the observation as the policy sees it."""
+    angles = deployed.description.angles
+    if not angles:
+        return shifted
+    parts = []
+    for axis in range(deployed.description.observation_size):
+        if axis in angles:
+            angle = graph.part(whole, axis, axis + 1)
+            parts += [graph.node("Cos", angle), graph.node("Sin", angle)]
+        else:
+            parts.append(graph.part(shifted, axis, axis + 1))
+    return graph.node("Concat", *parts, axis=0)
+
+
+def _finished(graph: _Graph, deployed: Deployed) -> bytes:
+    """Make a checked model of the nodes."""
+    about = deployed.description
+
+    def vector(name: str, size: int) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])
+
+    made = helper.make_graph(
+        graph.nodes,
+        "controller",
+        [vector("observation", about.observation_size), vector("state", about.memory_size)],
+        [vector("action", about.action_size), vector("next_state", about.memory_size)],
+        initializer=graph.constants,
+    )
+    model = helper.make_model(
+        made,
+        producer_name="empowerment",
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=_IR_VERSION,
+    )
+    model.doc_string = (
+        "A state of zeros begins anew; a number in the observation that is not finite means "
+        f"that it is missing. Observation: {', '.join(about.observation_names)}. Action: "
+        f"{', '.join(about.action_names)}."
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model.SerializeToString()

@@ -1,0 +1,204 @@
+"""Exports: the same numbers elsewhere, or no file at all."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from controllers_for_tests import deployed_filter, deployed_pendulum
+from numpy.random import Generator
+
+from empowerment.cli import main
+from empowerment.controller import Controller, Deployed, write_deployed
+from empowerment.controller.export import FORMATS, export
+from empowerment.controller.export.c_code import FLAGS, CompiledC, c_files
+from empowerment.controller.export.validation import validate
+from empowerment.controller.files import from_json
+
+ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
+NEEDS = {"c": shutil.which("cc"), "onnx": importlib.util.find_spec("onnxruntime"), "npz": True}
+KINDS: dict[str, Deployed] = {
+    "filter": deployed_filter(),
+    "wide": deployed_filter(seen=44, latent=16, width=128),
+    "deep": deployed_filter(depth=3, done=1),
+    "printed": deployed_filter(printed=True),
+    "many first": deployed_filter(num_first=3),
+    "pendulum": deployed_pendulum(),
+}
+
+
+def can(format: str) -> None:
+    if NEEDS[format] is None:
+        pytest.skip(f"cannot export to {format} here")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_is_the_same_as_the_original(
+    format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    can(format)
+    steps = 1000 if kind == "filter" else 150  # Checking shapes at each step takes its time.
+    if steps < 1000:
+        monkeypatch.setattr("empowerment.controller.export.validation.NUM_STEPS", steps)
+    found, files = export(KINDS[kind], format, tmp_path / f"it{ENDINGS[format]}")
+    assert found.num_steps == steps
+    assert 0 < found.largest_error < 2e-6
+    assert 0 < found.p50 <= found.p99
+    assert files == sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_failed_validation_writes_nothing(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    can(format)
+    monkeypatch.setattr("empowerment.controller.export.validation.TOLERANCE", 1e-12)
+    monkeypatch.setattr("empowerment.controller.export.validation.NUM_STEPS", 100)
+    with pytest.raises(ValueError, match="Nothing was written"):
+        export(KINDS["filter"], format, tmp_path / f"it{ENDINGS[format]}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1e-3])
+def test_what_is_wrong_is_found(wrong: float):
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(2, wrong, np.float32), memory
+
+    with pytest.raises(ValueError, match="off by"):
+        validate(KINDS["filter"], step)
+
+
+def test_c_has_symbols_of_its_own_and_no_allocation():
+    texts = c_files(KINDS["filter"], "left_arm")
+    code = "".join(texts.values())
+    assert set(texts) == {"left_arm.h", "left_arm_weights.h"}
+    assert not re.search(r"\b(malloc|calloc|realloc|free|alloca)\b", code)
+    assert re.findall(r"#include <(\w+)\.h>", code) == ["math", "string"]
+    defined = re.findall(r"^static (?:inline|const) \w+ \*?(\w+)", code, re.MULTILINE)
+    assert defined
+    assert all(name.startswith("left_arm_") for name in defined)
+    assert all(name.startswith("LEFT_ARM_") for name in re.findall(r"#define (\w+)", code))
+    assert len(set(defined)) == len(defined)
+
+
+def test_two_controllers_live_in_one_c_program(tmp_path: Path):
+    can("c")
+    for name, kind in (("one", "filter"), ("two", "pendulum")):
+        for file, text in c_files(KINDS[kind], name).items():
+            (tmp_path / file).write_text(text)
+    # In place: the next state may be the array of the last.
+    (tmp_path / "main.c").write_text("""
+#include <stdio.h>
+#include "one.h"
+#include "two.h"
+int main(void) {
+  float o[ONE_OBSERVATION_SIZE] = {0}, s[ONE_STATE_SIZE] = {0}, a[ONE_ACTION_SIZE];
+  float p[TWO_OBSERVATION_SIZE] = {0}, t[TWO_STATE_SIZE] = {0}, b[TWO_ACTION_SIZE];
+  int i;
+  for (i = 0; i < 5; i++) one_step(o, s, a, s);
+  two_step(p, t, b, t);
+  printf("%.9g %.9g %.9g\\n", a[0], a[1], b[0]);
+  return 0;
+}
+""")
+    command = ["cc", *FLAGS, "-o", "program", "main.c", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run(tmp_path / "program", capture_output=True, text=True, check=True).stdout
+    found = np.array(said.split(), float)
+    controller = Controller(KINDS["filter"], engine="numpy")
+    first = [controller.step(np.zeros(5, np.float32)) for _ in range(5)][-1]
+    second = Controller(KINDS["pendulum"], engine="numpy").step(np.zeros(2, np.float32))
+    np.testing.assert_allclose(found, [*first, *second], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["filter", "printed", "pendulum"])
+def test_c_keeps_its_limits_whatever_comes(kind: str, random: Generator):
+    can("c")
+    deployed = KINDS[kind]
+    low, high = deployed.limits
+    step = CompiledC(deployed, "it", c_files(deployed, "it"))
+    memory = np.zeros(deployed.description.memory_size, np.float32)
+    for _ in range(3000):
+        bits = random.bytes(4 * deployed.description.observation_size)
+        action, memory = step(np.frombuffer(bits, np.float32).copy(), memory)
+        assert ((low <= action) & (action <= high)).all()
+        assert np.isfinite(memory).all()
+
+
+def test_names_cannot_leave_their_comment():
+    deployed = deployed_pendulum()
+    hostile = {"observation_names": ("*/ int x;", "@ARRAYS@"), "action_names": ("a\nb",)}
+    description = type(deployed.description)(**{**vars(deployed.description), **hostile})
+    code = c_files(Deployed(description, deployed.arrays), "it")["it.h"]
+    head = code[: code.index("*/")]
+    assert "Action: a b" in head
+    if NEEDS["c"]:
+        CompiledC(deployed, "it", c_files(Deployed(description, deployed.arrays), "it"))
+
+
+def test_onnx_says_what_it_is():
+    can("onnx")
+    import onnx  # pyright: ignore[reportMissingImports]
+
+    from empowerment.controller.export.onnx_graph import OPSET, onnx_model
+
+    model = onnx.load_model_from_string(onnx_model(KINDS["filter"]))
+    onnx.checker.check_model(model, full_check=True)
+    assert [(each.domain, each.version) for each in model.opset_import] == [("", OPSET)]
+    assert [each.name for each in model.graph.input] == ["observation", "state"]
+    assert [each.name for each in model.graph.output] == ["action", "next_state"]
+
+
+def test_npz_has_everything_by_name(tmp_path: Path):
+    deployed = KINDS["filter"]
+    export(deployed, "npz", tmp_path / "it.npz")
+    with np.load(tmp_path / "it.npz") as archive:
+        assert set(archive.files) == {"description", *deployed.arrays}
+        text = archive["description"].tobytes()
+        np.testing.assert_array_equal(
+            archive["policy.0.weight"], deployed.arrays["policy.0.weight"]
+        )
+    assert from_json(text, tmp_path)[0] == deployed.description
+
+
+def test_the_command_says_how_exact_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    write_deployed(KINDS["filter"], tmp_path / "run")
+    words = ["export", str(tmp_path / "run"), "--format", "npz", "--out"]
+    main([*words, str(tmp_path / "it.npz")])
+    said = capsys.readouterr()
+    assert "in 1000 random steps" in said.err
+    assert str(tmp_path / "it.npz") in said.err
+    main([*words, str(tmp_path / "it.npz"), "--json"])
+    assert json.loads(capsys.readouterr().out)["largest_error"] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("format", "file", "complaint"),
+    [
+        ("npz", "it.h", "to end in .npz"),
+        ("c", "left-arm.h", "begin the names of functions"),
+        ("c", "1.h", "begin the names of functions"),
+    ],
+)
+def test_files_that_cannot_be_are_refused(
+    format: str, file: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    write_deployed(KINDS["filter"], tmp_path / "run")
+    words = ["export", str(tmp_path / "run"), "--format", format, "--out"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, str(tmp_path / file)])
+    assert stopped.value.code == 2
+    assert complaint in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_without_a_compiler_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="Expected a C compiler"):
+        export(KINDS["filter"], "c", tmp_path / "it.h")
+    assert not list(tmp_path.iterdir())
