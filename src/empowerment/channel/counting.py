@@ -21,6 +21,9 @@ _MOST_READ = 256
 _NUM_LOCAL = 64
 """States at which futures are looked at."""
 
+_SEEN = 0.04
+"""The variance of futures along an axis, in units of the noise, from which it counts."""
+
 _NUM_PLANS = 256
 """Random plans from each of them."""
 
@@ -56,7 +59,7 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
         futures = jax.vmap(lambda plan: future(world, state, plan))(plans)
         seen = (futures - futures.mean(0)[None]) / world.emission(state).scale[None]
         ratios = jnp.linalg.svd(seen, compute_uv=False) ** 2 / _NUM_PLANS
-        return jnp.sum(ratios > 1, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
+        return jnp.sum(ratios > _SEEN, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
 
     axes, information = jax.vmap(of_state)(jax.random.split(state_key, _NUM_LOCAL))
     return jnp.median(axes), jnp.median(information)

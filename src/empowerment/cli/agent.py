@@ -39,7 +39,8 @@ class TrainCommand:
     """The run folder."""
 
     experiment: Annotated[Positional[str | None], arg(metavar="EXPERIMENT")] = None
-    """What to train: pendulum, as we recommend; pendulum-learnt, from data alone; pendulum-paper,
+    """What to train: pendulum, as we recommend; pendulum-learnt, from data alone;
+    ball and ball-10step, from data; ball-paper, as printed; pendulum-paper,
     as printed in the paper; pendulum-paper-5step, the paper's with five steps and the best of its
     kind of families. None with --env or --data: a world that is yet to be learnt."""
 

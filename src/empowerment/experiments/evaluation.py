@@ -26,6 +26,9 @@ _INTERVAL, _HELD_SECONDS = 0.05, 5.0
 _HANGING_NOISE = 0.01
 """The scale of what the start is off by, in angle and velocity, when hanging at rest."""
 
+_TOUCH = 1e-4
+"""How close to a wall a ball touches it."""
+
 _NUM_JUDGED = 256
 """States along the way at which the channel is asked for the empowerment."""
 
@@ -108,6 +111,8 @@ def evaluate_agent(
             figures["held_fraction"] = _held_fraction(paths)
             if who == "policy" and maker.id in SET_BY_STATE:
                 figures |= _swing_up(environment, actor, episodes, seed)
+        if maker.id == ENVIRONMENTS["ball"]:
+            figures |= _off_the_walls(paths, environment)
         found[who] = figures
     environment.close()
     return {
@@ -165,6 +170,18 @@ def _held_fraction(paths: list[Path]) -> float:
     last = round(_HELD_SECONDS / _INTERVAL)
     held = [np.all(np.abs(angle_of(path.observations[-last:])) <= UPRIGHT) for path in paths]
     return float(np.mean(held))
+
+
+def _off_the_walls(paths: list[Path], environment: gymnasium.Env) -> dict[str, float]:
+    """Give how often a ball touches a wall, and how far from the closest one it is."""
+    space = environment.observation_space
+    assert isinstance(space, gymnasium.spaces.Box)
+    places = np.concatenate([path.observations for path in paths])
+    distance = np.minimum(places - space.low, space.high - places).min(1)
+    return {
+        "wall_touch_fraction": float(np.mean(distance <= _TOUCH)),
+        "mean_wall_distance": float(distance.mean()),
+    }
 
 
 def _swing_up(
