@@ -48,12 +48,13 @@ check: test slow docs  ## What a commit must pass
 docs: setup  ## Build the documentation, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, the channel, the policy and the balls, one way against another
+bench: setup  ## Time the judges, the channel, the policy, the balls and the controller, one way against another
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
 	$(BIN)/python -m benchmarks.model speed
 	$(BIN)/python -m benchmarks.environments
+	$(BIN)/python -m benchmarks.controller
 
 PRESET ?=
 reproduce: setup  ## Measure again every figure in docs/results.md (long); or PRESET=pendulum over seeds

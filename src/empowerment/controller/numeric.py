@@ -184,8 +184,7 @@ class NumpyEngine:
         self._transition = _Chain(
             folded["transition"], output[: 2 * size], self._inputs.size, inputs=self._inputs
         )
-        rows = np.r_[size : 2 * size, 0:size]
-        self._measurement = _Chain(_reordered(folded["measurement"], rows), output[2 * size :])
+        self._measurement = _Chain(swapped(folded["measurement"]), output[2 * size :])
         self._shifted = self._measurement.inputs[:-1]
         self._predicted = np.empty(size, np.float32)
         self._zeros = np.zeros(2 * size, np.float32)
@@ -301,7 +300,8 @@ class _Chain:
                 activation(target, out=target)
 
 
-def _reordered(layers: list[Layer], rows: np.ndarray) -> list[Layer]:
-    """Give a network with its outputs in another order."""
+def swapped(layers: list[Layer]) -> list[Layer]:
+    """Give a network with the second half of its outputs before the first."""
     last = layers[-1]
+    rows = np.roll(np.arange(len(last.bias)), len(last.bias) // 2)
     return [*layers[:-1], Layer(last.weight[rows], last.bias[rows], last.activation)]
