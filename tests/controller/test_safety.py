@@ -1,5 +1,6 @@
 """What a controller does when the world misbehaves, each by injection."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -305,3 +306,27 @@ def test_a_hundred_thousand_hostile_inputs_do_no_harm(deployed, random: Generato
     fresh = Controller(deployed, engine="numpy")
     ordinary = np.zeros(size, np.float32)
     np.testing.assert_array_equal(controller.step(ordinary), fresh.step(ordinary))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
+@pytest.mark.parametrize("deployed", [FILTER, deployed_filter(printed=True), PENDULUM])
+def test_compiled_or_not_hostile_inputs_are_answered_alike(deployed, random: Generator):
+    safety = Safety(max_missing=50)
+    ours = Controller(deployed, safety=safety, engine="numba")
+    theirs = Controller(deployed, safety=safety, engine="numpy")
+    low, high = deployed.limits
+    size = deployed.description.observation_size
+    inputs = [each for _ in range(40) for each in hostile_inputs(size, random)]
+    for index in random.integers(0, len(inputs), 5000):
+        try:
+            action = ours.step(inputs[index])
+        except ValueError:
+            continue
+        assert ((low <= action) & (action <= high)).all(), inputs[index]
+        expected = theirs.step(inputs[index])
+        assert ours.fault == theirs.fault
+        assert ours.num_missing == theirs.num_missing
+        np.testing.assert_allclose(action, expected, rtol=1e-3, atol=1e-3)
+        if ours.fault is not None:
+            ours.reset()
+            theirs.reset()

@@ -23,8 +23,7 @@ _L3, _L5, _L7, _L9, _L11, _L13 = (1 / n for n in range(3, 14, 2))
 _LEAST_SQUARE = np.float32(LEAST_SCALE**2)
 _LARGEST = np.float32(LARGEST)
 
-_STEP, _PREDICT = 0, 1
-_DONE, _UNDONE, _ODD = 0, 1, 2
+_STEP, _SEEN, _PREDICT = 0, 1, 2  # With the observation looked at, as it is, or without it.
 
 
 def _compile(function: Any) -> Any:
@@ -55,10 +54,7 @@ class NumbaEngine(NumpyEngine):
         if self._full[0] < 0.5:
             return super().step(place)
         self.observation = self.rows[place]
-        outcome = _step(self._arena, self._layout, place, _STEP)
-        if outcome == _DONE:
-            return True
-        return None if outcome == _ODD else super().step(place)
+        return True if _step(self._arena, self._layout, place, _STEP) else None
 
     def run(self, *, seen: bool) -> bool:
         """Make a step upon `observation`, or upon nothing; see `NumpyEngine.run`."""
@@ -67,7 +63,7 @@ class NumbaEngine(NumpyEngine):
         # A copy of what is observed, at the place where the compiled step looks for it.
         self._spare[...] = self.observation
         place = NUM_KEPT
-        if seen and _step(self._arena, self._layout, place, _STEP) == _DONE:
+        if seen and _step(self._arena, self._layout, place, _SEEN):
             return True
         if self._size:
             _step(self._arena, self._layout, place, _PREDICT)
@@ -231,8 +227,8 @@ def _variances(raw: Any, softplus: int) -> None:
 
 
 @_compile
-def _step(arena: Any, layout: Any, place: int, task: int) -> int:
-    """Make a step; undo it if what comes out is not finite."""
+def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
+    """Make a step; undo it and give false if what goes in or comes out is out of all reason."""
     size, num_seen, num_done = layout[0], layout[1], layout[2]
     constants, table = arena[layout[5] :], 15 + num_seen
     first, second, third = layout[6], layout[7], layout[8]
@@ -249,7 +245,7 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> int:
         for i in range(num_seen):
             total += observation[i] * observation[i]
         if not total < _LARGEST:
-            return _ODD
+            return False
     for i in range(full.size):
         before[i] = full[i]
     latent = full[1 : 1 + size]
@@ -258,7 +254,7 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> int:
         if layout[3]:
             for i in range(size):
                 output[i] += latent[i]
-        if task == _STEP:
+        if task != _PREDICT:
             shifted = hidden[half : half + num_seen]
             for i in range(num_seen):
                 shifted[i] = observation[i] - constants[i]
@@ -293,11 +289,11 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> int:
     if not total < _LARGEST:
         for i in range(full.size):
             full[i] = before[i]
-        return _UNDONE
+        return False
     full[0] = _ONE
     for i in range(num_done):
         low, high = limits[2 * num_done + i], limits[3 * num_done + i]
         action[i] = min(max(relative[i] + limits[i], low), high)
     for i in range(memory_size):
         kept[i] = full[i]
-    return _DONE
+    return True
