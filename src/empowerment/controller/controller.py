@@ -128,7 +128,7 @@ class Controller:
         Raises:
             ValueError: If the observation has the wrong shape or is not finite.
         """
-        self._first = None
+        rows = None
         if observation is not None:
             first = read_numbers(observation, self._shape[0])
             rows = first[None] if first.ndim == 1 else first
@@ -142,9 +142,9 @@ class Controller:
                 rows = rows.astype(np.float32)
             if not np.isfinite(rows).all():
                 raise ValueError("Expected the first observation to be finite; it is not.")
-            self._first = rows
+        self._first = rows
         self._fault: str | None = None
-        self._ready = self._first is None
+        self._ready = rows is None
         self._missing = 0
         self._engine.load(np.zeros(self.description.memory_size, np.float32))
         self._engine.set_action(self._safe)
