@@ -152,10 +152,12 @@ def time_steps() -> Table:
     """Time all in turns, so that they meet the same load; then each alone, before all others."""
     found = contenders()
     pooled = _in_turns(found)
-    alone, granted = {}, False
+    alone = {}
+    grants = []
     for name, each in found.items():
         with undisturbed(realtime=True) as granted:
             alone[name] = 1e6 * each(_ROUNDS * _STEPS)
+        grants.append(granted)
     base = np.median(pooled[next(iter(pooled))])
     return [
         {
@@ -164,7 +166,7 @@ def time_steps() -> Table:
             "p99 / µs": f"{np.percentile(each, 99):.1f}",
             "times faster (p50)": f"{base / np.median(each):.1f}",
             "alone, p99 / µs": f"{np.percentile(alone[name], 99):.1f}",
-            "with real-time priority": "yes" if granted else "no",
+            "with real-time priority": "yes" if all(grants) else "no",
         }
         for name, each in pooled.items()
     ]
@@ -203,7 +205,7 @@ def time_loops(run: Path | None, seconds: float, engine: EngineName) -> Table:
     """Run loops at 1 kHz with and without real-time priority."""
     subjects: dict[str, tuple[Any, gymnasium.Env]] = {}
     if run is not None:
-        controller = Controller.load(run, engine=engine, safety=Safety(interval=1e-3))
+        controller = Controller.load(run, engine=engine)  # Late cycles are counted, but no fault.
         subjects["pendulum"] = (controller, gymnasium.make(ENVIRONMENTS["pendulum"]))
     deployed = subject(limit=60.0)[3]
     subjects["four balls"] = (Crew(deployed, engine), gymnasium.make(BALLS, num_balls=_BALLS))

@@ -16,7 +16,9 @@ from safetensors.numpy import load, save
 
 from empowerment.controller import Controller, read_deployed, write_deployed
 from empowerment.controller.files import MANIFEST, WEIGHTS
-from empowerment.experiments.deployment import write_controller
+from empowerment.experiments import Experiment
+from empowerment.experiments.deployment import deploy, write_controller
+from empowerment.worlds import Ball
 
 FILTER = deployed_filter()
 
@@ -56,6 +58,34 @@ def test_a_policy_is_written_with_what_it_is_for(tmp_path: Path, random: Generat
     assert about.about == {"experiment": "pendulum"}
     manifest = json.loads((tmp_path / MANIFEST).read_text())
     assert manifest["networks"] == {"policy": ["tanh", "tanh", "identity"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "interval"),
+    [
+        ({}, "empowerment/Pendulum-v0", 0.05),
+        ({"world": "ball"}, "empowerment/Ball-v0", None),
+        ({"env": "Pendulum-v1", "action_repeat": 2}, "Pendulum-v1", 0.1),
+        ({"env": "BipedalWalker-v3"}, "BipedalWalker-v3", 0.02),
+        ({"data": "log.npz"}, None, None),
+    ],
+)
+def test_a_run_says_what_its_controller_is_for(
+    settings: dict[str, Any],
+    environment: str | None,
+    interval: float | None,
+    tmp_path: Path,
+    random: Generator,
+):
+    policy, world = without_filter(random)
+    if settings.get("world") == "ball":
+        policy, world = without_filter(random, Ball())
+    experiment = Experiment(**settings)
+    deploy(experiment, policy=policy, world=world, model=None, folder=tmp_path)
+    about = read_deployed(tmp_path).description
+    assert about.environment == environment
+    assert about.interval == (None if interval is None else pytest.approx(interval))
+    assert about.action_repeat == settings.get("action_repeat", 1)
 
 
 def change_weights(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -11,11 +11,55 @@ import numpy as np
 
 from empowerment.controller.deployed import Deployed, Description
 from empowerment.controller.files import write_deployed
+from empowerment.data.door import make_environment
+from empowerment.environments import ENVIRONMENTS
+from empowerment.experiments.config import Experiment
 from empowerment.model import DVBF
 from empowerment.policy import Policy
 from empowerment.worlds import Bounded
 
 _ACTIVATIONS = {jnp.tanh: "tanh", jax.nn.relu: "relu", jax.nn.sigmoid: "sigmoid"}
+
+
+def deploy(
+    experiment: Experiment, *, policy: Policy, world: Bounded, model: DVBF | None, folder: Path
+) -> None:
+    """Write the controller of a run, with what it is for.
+
+    Args:
+        experiment: The settings of the run: world or environment, and for how many steps of it
+            an action is held.
+        policy: The policy.
+        world: The world it was trained in.
+        model: Whose filter finds the state; none where the observation is the state.
+        folder: The run folder.
+    """
+    if experiment.is_learnt:
+        environment = experiment.env
+        interval = None if environment is None else _interval_of(environment)
+    else:
+        environment = ENVIRONMENTS[experiment.world]
+        interval = getattr(world.world, "interval", None)
+    write_controller(
+        policy=policy,
+        world=world,
+        model=model,
+        folder=folder,
+        about={},
+        environment=environment,
+        interval=None if interval is None else round(float(interval) * experiment.action_repeat, 9),
+        action_repeat=experiment.action_repeat,
+    )
+
+
+def _interval_of(environment: str) -> float | None:
+    """Give the seconds of a step of an environment, if it says so."""
+    made = make_environment(environment)
+    interval, rate = getattr(made.unwrapped, "dt", None), made.metadata.get("render_fps")
+    made.close()
+    if isinstance(interval, int | float) and interval > 0:
+        return float(interval)
+    return 1 / rate if isinstance(rate, int | float) and rate > 0 else None
 
 
 def write_controller(
