@@ -13,10 +13,13 @@ from empowerment.worlds import Bounded, foresee, future
 _CODES_PER_SUCCESSOR = 3.5
 """Codes for each successor that can be told apart."""
 
+_CODES_PER_FUTURE = 8.0
+"""The same, by the Gaussian of random futures: those of a good source spread farther."""
+
 _FEWEST_CODES, _MOST_CODES = 32, 1024
 
 _MOST_READ = 256
-"""The same where a reading has to be learnt: every code is unrolled twice."""
+"""The same in a learnt world, where every code is unrolled through networks."""
 
 _NUM_LOCAL = 64
 """States at which futures are looked at."""
@@ -29,7 +32,7 @@ _NUM_PLANS = 256
 
 
 def count_read_codes(world: Bounded, steps: int) -> tuple[int, int]:
-    """Choose axes and number of codes where the density of what is perceived is not known.
+    """Choose axes and number of codes by what can be told apart of the futures of one state.
 
     Args:
         world: A world whose actions live before the squash.
@@ -40,7 +43,7 @@ def count_read_codes(world: Bounded, steps: int) -> tuple[int, int]:
     """
     axes, information = _local(world, steps)
     intent_size = min(max(round(float(axes)), 1), steps * world.actions.size)
-    wanted = _CODES_PER_SUCCESSOR * math.exp(min(float(information), math.log(_MOST_READ)))
+    wanted = _CODES_PER_FUTURE * math.exp(min(float(information), math.log(_MOST_READ)))
     return intent_size, _rounded(min(max(wanted, _FEWEST_CODES), _MOST_READ), intent_size)
 
 

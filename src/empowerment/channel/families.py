@@ -230,12 +230,12 @@ def _compiled(family: Family, inputs: Inputs, sizes: Sizes, key: Key) -> Abstrac
 
 def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) -> Family:  # noqa: FBT001
     """Choose how many codes a codebook has, and in how many axes they lie."""
-    if known:
+    if known and sizes.observation <= 2:
         intent_size = min(sizes.observation, sizes.plan)
         num_codes = count_codes(world, inputs, sizes.steps)
-        return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=None)
-    intent_size, num_codes = count_read_codes(world, sizes.steps)
-    noise = world.emission(world.states.centre).scale
+    else:
+        intent_size, num_codes = count_read_codes(world, sizes.steps)
+    noise = None if known else world.emission(world.states.centre).scale
     return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=noise)
 
 

@@ -72,6 +72,10 @@ class Experiment:
     perceive: Literal["observations", "latent"] = "observations"
     """What counts as perceived in a learnt world: observations, or states as in the paper."""
 
+    process_noise: bool = True
+    """Count the noise of a learnt transition. Where a system is nearly deterministic, most of it
+    is what the model does not know, and not noise."""
+
     resolution: float | None = None
     """The scale of the noise on what is perceived; the world's own if not given. In a learnt
     world it is added to the noise that was learnt; 2 % of the spread of each observed channel if
@@ -143,7 +147,8 @@ PRESETS: dict[str, Experiment] = {
         data_env="empowerment/PendulumAnywhere-v0",
         data_steps=10000,
         resolution=0.05,
-        model=ModelSettings(latent_size=4, model_updates=4000),
+        process_noise=False,
+        model=ModelSettings(latent_size=4, model_depth=2, model_updates=4000),
     ),
     # Sizes and beta of the -paper presets: App. A.2.3 of Karl et al. (2018).
     "ball": replace(

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from empowerment.data import Trajectories, Uniform, collect, join
 from empowerment.environments import Held
@@ -87,6 +89,8 @@ def make_learnt(
     experiment: Experiment, model: DVBF, parts: tuple[Trajectories, ...], *, seed: int
 ) -> Bounded:
     """Make the world of a model, with actions before the squash."""
+    if not experiment.process_noise:
+        model = eqx.tree_at(lambda made: made.calm, model, jnp.zeros_like(model.calm))
     world = learnt_world(
         model,
         join(*parts),
