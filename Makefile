@@ -63,8 +63,10 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.bound
 	$(BIN)/python -m benchmarks.agent pendulum
 	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 3
+	$(BIN)/python -m benchmarks.agent pendulum --variants --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
+	$(BIN)/python -m benchmarks.policy --growth
 	$(BIN)/python -m benchmarks.model prediction
 	$(BIN)/python -m benchmarks.learnt
 else

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import hashlib
+import itertools
 import tempfile
 import time
 from pathlib import Path
@@ -57,14 +58,23 @@ def measure_on_one_channel(
             found = evaluate_agent(agent, episodes=episodes, seed=seed)
             critics.append({"critic": critic, "seed": seed, **_standing(found)})
             print(critics[-1], flush=True)
-        for horizon in _HORIZONS if seed == seeds[0] else ():
-            before = _digest(made)[:12]
-            other = _another_policy(made, horizon=horizon, critic=True)
-            found = evaluate_agent(other, episodes=episodes, seed=seed)
-            digests = {"channel before": before, "channel after": _digest(made)[:12]}
-            horizons.append({"T": horizon, **_standing(found), **digests})
-            print(horizons[-1], flush=True)
+        if seed == seeds[0]:
+            horizons = measure_horizons(made, episodes)
     return critics, horizons
+
+
+def measure_horizons(made: Made, episodes: int) -> Table:
+    """Train policies for other horizons on the channel of a run, with a critic and without."""
+    rows: Table = []
+    for critic, horizon in itertools.product((True, False), _HORIZONS):
+        before = _digest(made)[:12]
+        other = _another_policy(made, horizon=horizon, critic=critic)
+        found = evaluate_agent(other, episodes=episodes, seed=made.seed)
+        digests = {"channel before": before, "channel after": _digest(made)[:12]}
+        chosen = {"T": horizon, "critic": "yes" if critic else "no"}
+        rows.append({**chosen, **_standing(found), **digests})
+        print(rows[-1], flush=True)
+    return rows
 
 
 def _another_policy(made: Made, *, horizon: int, critic: bool) -> Made:
