@@ -36,8 +36,7 @@ def model(folder: Path, data: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     path = folder / "run"
-    words = f"train --env {DIRECTION} --out {path} --budget smoke --rounds 1 --steps 2"
-    main(words.split())
+    main(f"train --env {DIRECTION} --out {path} --budget smoke --steps 2".split())
     return path
 
 
@@ -97,7 +96,10 @@ def test_mistakes_end_in_one_sentence(
     assert what in said
 
 
-def test_a_run_keeps_the_data_and_models_of_every_round(run: Path):
+@pytest.mark.slow
+def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
+    run = tmp_path / "run"
+    main(f"train --env {DIRECTION} --out {run} --budget smoke --rounds 1 --steps 2".split())
     manifest = read_manifest(run)
     assert manifest["finished"]
     stages = ("data", "model", "channel", "surrogate", "policy")
@@ -112,6 +114,14 @@ def test_a_run_keeps_the_data_and_models_of_every_round(run: Path):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     found = {(line["stage"], line["round"]) for line in lines}
     assert found == {(stage, r) for stage in ("model", "channel", "policy") for r in (0, 1)}
+
+
+def test_a_finished_run_holds_what_it_should(run: Path):
+    manifest = read_manifest(run)
+    assert manifest["finished"]
+    assert {"data.npz", "model.safetensors", "policy.safetensors"} <= set(manifest["files"])
+    assert manifest["settings"]["env"] == DIRECTION
+    assert manifest["settings"]["model"]["model_updates"] == 100
 
 
 def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.CaptureFixture[str]):
