@@ -124,7 +124,8 @@ def control(
     device.write(controller.safe_action)  # So that the plant knows whom to tell.
     plant.start()
     try:
-        timing = run_loop(controller, device, rate=1 / interval, duration=duration)
+        # Where real-time priority is not granted, it runs without.
+        timing = run_loop(controller, device, rate=1 / interval, duration=duration, realtime=True)
     finally:
         plant.stopping.set()
         plant.join()
