@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from empowerment.channel import AbstractChannel
 from empowerment.data import Spaces
 from empowerment.experiments.config import Experiment, ModelSettings, check
+from empowerment.experiments.deployment import deploy
 from empowerment.experiments.landscape import make_world, noise
 from empowerment.experiments.learning import (
     gather,
@@ -95,6 +96,7 @@ def train_agent(
             made = _train(run, experiment, seed, world, None, 0, progress, keys)
         else:
             made = _train_rounds(run, experiment, seed, progress)
+        deploy(experiment, policy=made.policy, world=made.world, model=made.model, folder=folder)
         run.write_manifest(finished=True)
     return made
 
