@@ -68,7 +68,7 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
     return jnp.median(axes), jnp.median(information)
 
 
-def _rounded(wanted: float, intent_size: int) -> int:
+def _rounded(wanted: float | int, intent_size: int) -> int:
     """Give a number of codes that fills a lattice, where it has one or two axes."""
     if intent_size > 2:
         return round(wanted)
