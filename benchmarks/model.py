@@ -25,7 +25,7 @@ _HORIZONS = (1, 10, 20, 30)
 _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
     "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=32)),
     "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=6)),
-    "ball, as printed": (
+    "ball, 32 axes, as printed": (
         ENVIRONMENTS["ball"],
         20_000,
         ModelSettings(latent_size=32, printed=True),
