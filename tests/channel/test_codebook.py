@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from empowerment.capacity import AdditiveChannel, exact_empowerment
-from empowerment.channel import Codebook, empowerment, fit_inputs, information_bound, train
+from empowerment.channel import (
+    Codebook,
+    empowerment,
+    fit_inputs,
+    information_bound,
+    make_channel,
+    train,
+)
 from empowerment.channel.codebook import pairwise_log_prob
 from empowerment.distributions import Gaussian
 from empowerment.worlds import Bounded, Pendulum, future
@@ -96,3 +103,35 @@ def test_short_training_comes_close_and_stays_below(getkey):
     truth = exact_empowerment(Pendulum(), state, steps=1, key=getkey())
     found = empowerment(trained.channel, world, state, key=getkey())
     assert truth.value - 0.1 < float(found.value) < truth.upper + 1e-3
+
+
+def test_a_reading_by_the_true_noise_is_bayes_rule(getkey):
+    """Where the density is known, reading with its precision gives the same information."""
+    channel, world = make(2, 9, getkey())
+    channel = eqx.tree_at(lambda c: c.head.weight, channel, 20 * channel.head.weight)
+    reading = eqx.tree_at(
+        lambda c: c.reader, channel, jnp.eye(2) / 0.05, is_leaf=lambda leaf: leaf is None
+    )
+    state = jnp.array([0.4, 0.7])
+    known = empowerment(channel, world, state, num_samples=1024, key=getkey())
+    read = empowerment(reading, world, state, num_samples=16 * 1024, key=getkey())
+    assert float(read.value) == pytest.approx(
+        float(known.value), abs=4 * float(read.standard_error)
+    )
+    blurred = eqx.tree_at(lambda c: c.reader, reading, jnp.eye(2) / 0.2)
+    worse = empowerment(blurred, world, state, num_samples=16 * 1024, key=getkey())
+    assert float(worse.value) < float(known.value)
+
+
+def test_where_the_density_is_not_known_the_code_is_read(getkey):
+    world = Bounded(Pendulum(process_noise=0.02))
+    channel = make_channel(world, family="codebook", steps=2, width=16, key=getkey())
+    assert isinstance(channel, Codebook)
+    assert channel.reader is not None
+    trained = train(channel, world, num_updates=200, batch_size=16, key=getkey()).channel
+    assert isinstance(trained, Codebook)
+    assert trained.reader is not None
+    assert not np.array_equal(trained.reader, channel.reader)
+    quiet = exact_empowerment(Pendulum(), jnp.zeros(2), steps=2, key=getkey())
+    found = empowerment(trained, world, jnp.zeros(2), num_samples=512, key=getkey())
+    assert 0.5 < float(found.value) < quiet.value

@@ -60,7 +60,8 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
         state = world.anywhere().sample(key=key)
         plans = 2 * jax.random.normal(plan_key, (_NUM_PLANS, steps, world.actions.size))
         futures = jax.vmap(lambda plan: future(world, state, plan))(plans)
-        seen = (futures - futures.mean(0)[None]) / world.emission(state).scale[None]
+        noise = foresee(world, state, jnp.zeros_like(plans[0])).scale
+        seen = (futures - futures.mean(0)[None]) / noise[None]
         ratios = jnp.linalg.svd(seen, compute_uv=False) ** 2 / _NUM_PLANS
         return jnp.sum(ratios > _SEEN, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
 

@@ -18,7 +18,7 @@ from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import full_size, network
 from empowerment.types import Action, Key, Observation, State
-from empowerment.worlds import AbstractWorld, Bounded, is_foreseeable
+from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
 _NUM_TRIALS = 256
 """Random plans that a world must bear before anything is trained."""
@@ -235,7 +235,8 @@ def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) ->
         num_codes = count_codes(world, inputs, sizes.steps)
     else:
         intent_size, num_codes = count_read_codes(world, sizes.steps)
-    noise = None if known else world.emission(world.states.centre).scale
+    still = jnp.zeros((sizes.steps, sizes.action))
+    noise = None if known else foresee(world, world.states.centre, still).scale
     return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=noise)
 
 
