@@ -36,12 +36,13 @@ _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
         ModelSettings(latent_size=4, model_depth=2, model_updates=4000),
     ),
 }
+_JUDGED_STEPS = 5_000
 _UPDATES = 20
 _SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
 
 
 def prediction(seeds: int) -> None:
-    """Judge models on data held out, over seeds."""
+    """Judge models on fresh data, over seeds."""
     rows: Table = []
     for name, (environment, steps, settings) in _SYSTEMS.items():
         for seed in range(seeds):
@@ -50,9 +51,8 @@ def prediction(seeds: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
             taken = time.monotonic() - start
-            found = judge_model(
-                fitted.model, fitted.train, fitted.held_out, horizons=_HORIZONS, seed=seed
-            )
+            fresh, _ = collect(environment, steps=_JUDGED_STEPS, seed=1000 + seed)
+            found = judge_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
             row: dict[str, object] = {"system": name, "seed": seed}
             errors = dict(zip(found.horizons, found.model, strict=True))
             for horizon in _HORIZONS:  # Episodes of the pendulum are too short for the last.

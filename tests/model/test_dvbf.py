@@ -202,8 +202,9 @@ def test_a_trained_model_predicts_better_than_what_is_trivial(fitted):
 
 def test_calibrated_intervals_hold_what_they_should(fitted):
     model, train, held_out = fitted
-    data = prepare(train, held_out, length=12, seed=0)
-    calm = calibrate(model, data.train, key=jax.random.key(3))
+    units = model.observations, model.actions
+    data = prepare(train, held_out, length=16, seed=0, scalings=units)
+    calm = calibrate(model, data.held_out, key=jax.random.key(3))
     found = judge_model(calm, train, held_out, horizons=(1, 5, 10))
     assert np.all((found.coverage > 0.82) & (found.coverage < 0.97)), found.coverage
     loud = eqx.tree_at(lambda made: made.calm, model, 3 * calm.calm)

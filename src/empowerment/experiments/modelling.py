@@ -24,6 +24,9 @@ _HELD_OUT = 0.1
 
 _LARGEST_LATENT = 32
 
+_FORESIGHT = 36
+"""Observations in the windows over which the noise of a model is calibrated."""
+
 _REFINING = 0.5
 """Of the updates and of the learning rate of a fresh model, those of one that is refined."""
 
@@ -191,7 +194,15 @@ def train_model(
         "stopped": trained.stopped,
         "history": trained.history,
     }
-    model = calibrate(trained.best, data.train, key=calibrate_key)
+    longest = max(episode.length for episode in held_out.episodes) + 1
+    long = prepare(
+        held_out,
+        held_out,
+        length=min(max(_FORESIGHT, settings.window), longest),
+        seed=seed,
+        scalings=(data.observations, data.actions),
+    )
+    model = calibrate(trained.best, long.held_out, key=calibrate_key)
     save_tree(model, path, about=about)
     run.end_stage(name, -1)
     return Fitted(model, train, held_out, about)

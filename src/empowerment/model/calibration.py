@@ -10,6 +10,9 @@ from empowerment.model.elbo import predict
 from empowerment.model.training import Sequences
 from empowerment.types import Action, Key, Observation, Scalar, State
 
+_SETTLING = 5
+"""Steps in which the filter may settle before it is switched off."""
+
 _NUM_WINDOWS = 256
 _NUM_DRAWS = 64
 _WANTED = 0.9
@@ -26,11 +29,12 @@ def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
 
     Along each axis it is what the mean of the filter is moved by when it sees the successor,
     relative to the prior's scale. One factor for all axes then makes intervals of 90 % hold 90 %
-    of what comes, in predictions without measurements over the second half of windows.
+    of what comes, in predictions without measurements up to the end of windows.
 
     Args:
         model: A trained model.
-        sequences: Windows of data, scaled.
+        sequences: Windows of data that it did not learn from, scaled; about as long as one wants
+            to predict.
         key: Consumed.
 
     Returns:
@@ -41,7 +45,7 @@ def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
     observations, actions = sequences.take(chosen)
     states, moved = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
     shape = jnp.sqrt(jnp.mean(moved**2, axis=(0, 1)))
-    half = sequences.length // 2
+    first = min(max(_SETTLING, model.num_first), sequences.length - 2)
     keys = jax.random.split(draw_key, _NUM_WINDOWS)
 
     def coverage(factor: Scalar) -> Scalar:
@@ -56,7 +60,7 @@ def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
             return jnp.mean((low <= came) & (came <= high), dtype=float)
 
         return jax.vmap(of_window)(
-            states[:, half - 1], actions[:, half - 1 :], observations[:, half:], keys
+            states[:, first], actions[:, first:], observations[:, first + 1 :], keys
         ).mean()
 
     def narrow(_: Array, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
