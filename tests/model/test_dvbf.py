@@ -214,7 +214,7 @@ def test_calibrated_intervals_hold_what_they_should(fitted):
 def test_horizons_beyond_every_episode_are_left_out(fitted):
     assert judge_model(*fitted, horizons=(1, 25, 26)).horizons == (1, 25)
     with pytest.raises(ValueError, match="the longest has 3"):
-        judge_model(*fitted[:2], integrator(1, 3), horizons=(10,))
+        judge_model(fitted[0], fitted[1], integrator(1, 3), horizons=(10,))
 
 
 def test_a_model_is_a_world(fitted):
