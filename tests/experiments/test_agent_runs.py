@@ -76,7 +76,10 @@ def test_a_run_holds_what_it_should(whole: Path):
     assert load_agent(whole).experiment == TINY
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 6, 9])
+@pytest.mark.parametrize(
+    "count",
+    [1, 4, 9, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)],
+)
 def test_killed_and_resumed_it_ends_with_the_same_bits(whole: Path, tmp_path: Path, count: int):
     folder = tmp_path / "run"
     with pytest.raises(StopHereError):

@@ -73,7 +73,7 @@ def sequence(times: int = 9, seed: int = 1):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"printed": True}, {"num_first": 3}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"printed": True, "num_first": 3}], ids=str)
 def test_the_bound_equals_a_plain_loop(options: dict):
     num_first = options.get("num_first", 1)
     model = make(**options)

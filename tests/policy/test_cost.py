@@ -76,7 +76,8 @@ def test_returns_follow_their_recursion(getkey, trace: float):
         gain = float(outcome.bounds[t + 1]) - float(outcome.divergences[t]) / 20
         value = float(critic(outcome.states[t + 1]))
         later = (1 - DISCOUNT) * gain + DISCOUNT * ((1 - trace) * value + trace * later)
-        assert float(found[t]) == pytest.approx(later, rel=1e-5)
+        # Of terms of order one in single precision, whose sum may be close to zero.
+        assert float(found[t]) == pytest.approx(later, rel=1e-5, abs=1e-6)
 
 
 def test_a_constant_bound_is_worth_itself(getkey):
