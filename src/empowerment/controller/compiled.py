@@ -5,6 +5,7 @@ import itertools
 import math
 from typing import Any
 
+import numba  # pyright: ignore[reportMissingImports]
 import numpy as np
 
 from empowerment.controller.deployed import LEAST_SCALE, Deployed, Description
@@ -31,8 +32,6 @@ def _compile(function: Any) -> Any:
     Nothing is allocated: counting references would be a quarter of the time.
     """
     options: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
-    import numba  # pyright: ignore[reportMissingImports] (an extra)
-
     return numba.njit(**options)(inspect.unwrap(function))
 
 
