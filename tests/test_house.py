@@ -96,7 +96,10 @@ def test_wrong_imports_are_seen(part: str, line: str, wrong: list[str]):
     assert complaints(part, imported_parts(ast.parse(line), Path("planted"))) == wrong
 
 
-EXTRAS = {"empowerment.controller.compiled": "numba"}
+EXTRAS = {
+    "empowerment.controller.compiled": "numba",
+    "empowerment.controller.export.onnx_graph": "onnx",
+}
 """Modules that are only imported where an optional package is installed."""
 
 
