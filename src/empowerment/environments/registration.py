@@ -93,11 +93,9 @@ class _Anywhere(gymnasium.Wrapper):
         if options is None:
             space = self.observation_space
             assert isinstance(space, gymnasium.spaces.Box)
-            self._random = np.random.default_rng(seed) if seed is not None else self._random
-            options = {"state": self._random.uniform(space.low, space.high)}
+            random = self.np_random if seed is None else np.random.default_rng(seed)
+            options = {"state": random.uniform(space.low, space.high)}
         return self.env.reset(seed=seed, options=options)
-
-    _random = np.random.default_rng()
 
 
 def _direction(seen: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from empowerment.experiments.learning import (
     load_data,
     make_learnt,
 )
-from empowerment.experiments.modelling import read_model
+from empowerment.experiments.modelling import check_model_settings, read_model
 from empowerment.experiments.pilot import Pilot
 from empowerment.experiments.run import Run, Say, open_run, read_manifest
 from empowerment.experiments.stages import (
@@ -86,6 +86,7 @@ def train_agent(
         What was made.
     """
     check(experiment)
+    check_model_settings(experiment.model)
     world = None if experiment.is_learnt else bounded_world(experiment)
     given = {**asdict(experiment), "seed": seed}
     if world is not None:

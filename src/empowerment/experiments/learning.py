@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from empowerment.data import Trajectories, Uniform, collect, join
+from empowerment.data import Trajectories, Uniform, check, collect, join
 from empowerment.environments import Held
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.modelling import Fitted, train_model
@@ -35,7 +35,9 @@ def gather(
     path = _data_path(run.folder, number)
     if not path.exists():
         if number == 0 and experiment.data is not None:
-            Trajectories.load(Path(experiment.data)).save(path)
+            given = Trajectories.load(Path(experiment.data))
+            check(given)
+            given.save(path)
         elif experiment.env is not None:
             steps = experiment.round_steps if pilot else experiment.data_steps
             own = experiment.env if pilot else experiment.data_env or experiment.env

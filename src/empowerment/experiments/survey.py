@@ -102,20 +102,24 @@ def _film(made: Made, folder: Path) -> None:
     maker = environment_of(made.experiment)
     environment = make_filmed(maker)
     spaces = spaces_of(environment, maker.id)
+    fps = environment.metadata.get("render_fps", _FPS) / maker.count
     frames = []
+
+    def look() -> None:
+        if len(frames) < _SHOWN_SECONDS * fps:  # A whole episode may not fit into memory.
+            frames.append(environment.render())
+
     pilot = Pilot(made.policy, made.world, made.model)
     path = run_episode(
         environment,
         pilot,
         seed=made.seed,
         start=hanging_starts(1, made.seed)[0] if maker.id in SET_BY_STATE else None,
-        look=lambda: frames.append(environment.render()),
+        look=look,
     )
     environment.close()
     if frames[0] is not None:
-        fps = environment.metadata.get("render_fps", _FPS) / maker.count
-        shown = np.stack(frames[: round(_SHOWN_SECONDS * fps)])
-        write_film(shown, folder / FILM, fps=fps)
+        write_film(np.stack(frames), folder / FILM, fps=fps)
     names = spaces.observation_names if made.model else made.world.states.names
     header = ",".join([*names, *made.world.actions.names])
     rows = np.concatenate([path.observations[:-1], path.actions], axis=1)

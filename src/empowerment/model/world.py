@@ -8,9 +8,6 @@ from empowerment.model.dvbf import DVBF
 from empowerment.types import Action, Observation, State
 from empowerment.worlds import AbstractWorld, Box
 
-_NUM_SPREADS = 3.0
-"""Standard deviations of the states, on either side, that are looked at."""
-
 
 class LearntWorld(AbstractWorld):
     r"""A world learnt from data: a state is what the filter makes of what was observed.
