@@ -93,7 +93,8 @@ class _Anywhere(gymnasium.Wrapper):
         if options is None:
             space = self.observation_space
             assert isinstance(space, gymnasium.spaces.Box)
-            random = self.np_random if seed is None else np.random.default_rng(seed)
+            own = self.np_random.integers(2**31) if seed is None else seed
+            random = np.random.default_rng(own)
             options = {"state": random.uniform(space.low, space.high)}
         return self.env.reset(seed=seed, options=options)
 
