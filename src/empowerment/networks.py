@@ -3,12 +3,37 @@
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.distributions import FullGaussian, Gaussian
 from empowerment.types import Key
+
+
+class Network(eqx.Module):
+    """Fully connected layers with a linear output.
+
+    Attributes:
+        layers: From input to output.
+        activation: Between them.
+    """
+
+    layers: tuple[eqx.nn.Linear, ...]
+    activation: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __call__(self, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Give the output, by products of rows: batched, they need no transposes."""
+        *hidden, last = self.layers
+        for layer in hidden:
+            inputs = self.activation(_apply(layer, inputs))
+        return _apply(last, inputs)
+
+
+def _apply(layer: eqx.nn.Linear, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+    assert layer.bias is not None
+    return inputs @ layer.weight.T + layer.bias
 
 
 def network(
@@ -19,7 +44,7 @@ def network(
     depth: int,
     activation: Callable[[Array], Array] = jnp.tanh,
     key: Key,
-) -> eqx.nn.MLP:
+) -> Network:
     """Make a fully connected network with a linear output, of tanh layers if not said otherwise.
 
     Karl et al. (2018), App. A.2: "128 tanh + 128 tanh + ... + identity".
@@ -32,7 +57,10 @@ def network(
         activation: Of the hidden layers.
         key: Consumed.
     """
-    return eqx.nn.MLP(in_size, out_size, width, depth, activation=activation, key=key)
+    sizes = [in_size, *[width] * depth, out_size]
+    keys = jax.random.split(key, depth + 1)
+    pairs = zip(sizes, sizes[1:], keys, strict=False)
+    return Network(tuple(eqx.nn.Linear(i, o, key=k) for i, o, k in pairs), activation)
 
 
 def diagonal(output: Float[Array, " output"]) -> Gaussian:

@@ -64,10 +64,8 @@ def bounds(model: DVBF, test: Trajectories, draws: int) -> tuple[float, float, f
 
     @jax.jit
     def of(key):
-        keys = jax.random.split(key, len(seen))
-        return jax.vmap(lambda x, u, key: elbo(model, x, u, key=key).value)(
-            model.observations.scaled(seen), model.actions.scaled(done), keys
-        )
+        scaled = model.observations.scaled(seen), model.actions.scaled(done)
+        return elbo(model, *scaled, key=key).value
 
     found = np.stack([of(key) - units for key in jax.random.split(jax.random.key(7), draws)])
     truth = [kalman(e.observations[:, 0], e.actions[:, 0])[0] for e in test.episodes]

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from empowerment.channel.bound import Channel
 from empowerment.channel.families import make_channel
 from empowerment.channel.training import Trained, sample_states
-from empowerment.networks import network
+from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Grid, perceive
 
@@ -29,7 +29,7 @@ class ModelFree(eqx.Module):
     """
 
     channel: Channel
-    normaliser: eqx.nn.MLP
+    normaliser: Network
 
 
 def model_free_loss(

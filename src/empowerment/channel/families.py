@@ -16,7 +16,7 @@ from empowerment.channel.counting import count_codes, count_read_codes
 from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
-from empowerment.networks import full_size, network
+from empowerment.networks import Network, full_size, network
 from empowerment.types import Action, Key, Observation, State
 from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
 
@@ -47,7 +47,7 @@ class Sizes:
         """The number of axes of a plan."""
         return self.steps * self.action
 
-    def network(self, in_size: int, out_size: int, *, key: Key) -> eqx.nn.MLP:
+    def network(self, in_size: int, out_size: int, *, key: Key) -> Network:
         """Make a network of this width and depth."""
         return network(in_size, out_size, width=self.width, depth=self.depth, key=key)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from empowerment.distributions import AbstractDistribution, FullGaussian, standard_log_prob
-from empowerment.networks import network
+from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar
 
 _NUM_LAYERS = 4
@@ -156,7 +156,7 @@ class Coupling(eqx.Module):
         key: Consumed.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     num_bent: int = eqx.field(static=True)
 
     def __init__(self, size: int, condition_size: int, *, width: int, depth: int, key: Key):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, Num
 from empowerment.channel.base import AbstractPlanning, Features
 from empowerment.channel.flow import Coupling, Flow, bend
 from empowerment.distributions import AbstractDistribution, FullGaussian, Gaussian
-from empowerment.networks import full
+from empowerment.networks import Network, full
 from empowerment.types import Key, Observation, Plan, Scalar
 
 
@@ -22,7 +22,7 @@ class Stepwise(AbstractDistribution):
         num_seen: How many of the actions just before it a step sees.
     """
 
-    networks: eqx.nn.MLP
+    networks: Network
     condition: Float[Array, " condition"]
     num_seen: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)
@@ -68,7 +68,7 @@ class StepwisePlanning(AbstractPlanning):
     that of an action after the plan.
     """
 
-    networks: eqx.nn.MLP
+    networks: Network
     num_seen: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)
 
@@ -81,7 +81,7 @@ class StepwisePlanning(AbstractPlanning):
 class FlowPlanning(AbstractPlanning):
     """A Gaussian with full covariance over the code, bent by coupling layers if any."""
 
-    network: eqx.nn.MLP
+    network: Network
     layers: Coupling | None
     size: int = eqx.field(static=True)
 

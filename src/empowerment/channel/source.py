@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from empowerment.channel.base import AbstractSource, Code, Features
 from empowerment.channel.flow import Coupling, Flow, bend
 from empowerment.distributions import FullGaussian, Gaussian
-from empowerment.networks import diagonal, full
+from empowerment.networks import Network, diagonal, full
 from empowerment.types import Plan
 
 
@@ -17,7 +17,7 @@ class DiagonalSource(AbstractSource):
     \mathcal{N}(\mu(z), \mathrm{diag}\,\sigma^2(z))$.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     steps: int = eqx.field(static=True)
 
     def __call__(self, features: Features) -> Gaussian:
@@ -33,7 +33,7 @@ class DiagonalSource(AbstractSource):
 class FlowSource(AbstractSource):
     """A Gaussian with full covariance over all actions, bent by coupling layers if any."""
 
-    network: eqx.nn.MLP
+    network: Network
     layers: Coupling | None
     size: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)
@@ -56,7 +56,7 @@ class IntentSource(AbstractSource):
     and one plan for each reachable successor is enough to lose nothing.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     intent_size: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from empowerment.data.door import make_environment
 from empowerment.environments import ENVIRONMENTS
 from empowerment.experiments.config import Experiment
 from empowerment.model import DVBF
+from empowerment.networks import Network
 from empowerment.policy import Policy
 from empowerment.worlds import Bounded
 
@@ -161,7 +161,7 @@ def _add(
     networks: dict[str, tuple[str, ...]],
     arrays: dict[str, Any],
     name: str,
-    network: eqx.nn.MLP,
+    network: Network,
     rows: np.ndarray | None = None,
 ) -> None:
     """Add a network, or of its outputs only some, layer by layer."""

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import Gaussian, product
 from empowerment.model.scaling import Scaling
-from empowerment.networks import network
+from empowerment.networks import Network, network
 from empowerment.types import Action, Key, Observation, State
 
 _LEAST_SCALE = 1e-3
@@ -83,11 +83,11 @@ class DVBF(eqx.Module):
         printed: Whether everything is as the paper prints it.
     """
 
-    recognition: eqx.nn.MLP
-    start: eqx.nn.MLP
-    transition_network: eqx.nn.MLP
-    measurement_network: eqx.nn.MLP
-    decoder: eqx.nn.MLP
+    recognition: Network
+    start: Network
+    transition_network: Network
+    measurement_network: Network
+    decoder: Network
     raw_noise: Float[Array, " noise"]
     raw_drift: Float[Array, " observation"]
     calm: State
@@ -114,7 +114,7 @@ class DVBF(eqx.Module):
         sigmoid: Callable = jax.nn.sigmoid if printed else jnp.tanh
         keys = jax.random.split(key, 5)
 
-        def make(in_size: int, out_size: int, activation: Callable, key: Key) -> eqx.nn.MLP:
+        def make(in_size: int, out_size: int, activation: Callable, key: Key) -> Network:
             return network(
                 in_size, out_size, width=width, depth=depth, activation=activation, key=key
             )

@@ -1,5 +1,7 @@
 """What a learnt world is judged by while it learns."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,26 +9,24 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import Gaussian, divergence_from_standard
 from empowerment.model.dvbf import DVBF, Step
-from empowerment.types import Action, Key, Observation, Scalar, State
+from empowerment.types import Action, Key, Observation, State
 
 
 class Elbo(eqx.Module):
-    """What came of filtering one sequence.
+    """What came of filtering sequences.
 
     Attributes:
         reconstruction: The log-density of what was observed, given the states.
         divergence: Of the states from what the model expects.
         prediction: The log-density of what was observed after the filter was switched off.
-        states: The filtered states, one for each observation.
     """
 
-    reconstruction: Scalar
-    divergence: Scalar
-    prediction: Scalar
-    states: Float[Array, "times state"]
+    reconstruction: Float[Array, " sequences"]
+    divergence: Float[Array, " sequences"]
+    prediction: Float[Array, " sequences"]
 
     @property
-    def value(self) -> Scalar:
+    def value(self) -> Float[Array, " sequences"]:
         """The evidence lower bound, in nats."""
         return self.reconstruction - self.divergence
 
@@ -34,18 +34,18 @@ class Elbo(eqx.Module):
 class _Carry(eqx.Module):
     """The states with and without a look at the observations."""
 
-    filtered: State
-    blind: State
+    filtered: Float[Array, "sequences state"]
+    blind: Float[Array, "sequences state"]
 
 
 def elbo(
     model: DVBF,
-    observations: Float[Array, "times observation"],
-    actions: Float[Array, "steps action"],
+    observations: Float[Array, "sequences times observation"],
+    actions: Float[Array, "sequences steps action"],
     *,
     key: Key,
 ) -> Elbo:
-    r"""Filter a sequence, and bound the log-density of its observations given its actions.
+    r"""Filter sequences, and bound the log-density of their observations given their actions.
 
     $$\ln p(x_{1:T}|u_{1:T-1}) \ge E_q\Bigl[\sum_t \ln p(x_t|z_t)\Bigr]
     - \mathrm{KL}\bigl(q(z_{1:T}|x_{1:T}, u_{1:T-1}) \,\|\, p(z_{1:T}|u_{1:T-1})\bigr)$$
@@ -64,45 +64,65 @@ def elbo(
         key: Consumed.
 
     Returns:
-        The parts of the bound, of the whole sequence, in units of the scaled observations.
+        The parts of the bound, of each whole sequence, in units of the scaled observations.
     """
     first_key, noise_key, switch_key = jax.random.split(key, 3)
-    times = observations.shape[0]
-    measured = jax.vmap(model.measure)(observations)
-    first = model.recognise(observations[: model.num_first])
-    start = model.start(first.sample(key=first_key))
-    noise = jax.random.normal(noise_key, (times - 1, model.latent_size), start.dtype)
-    switch = jax.random.randint(switch_key, (), 0, max(times // 2, 1))
-    blind = jnp.arange(times) > switch
+    count, times, _ = observations.shape
+    observed, done = observations.swapaxes(0, 1), actions.swapaxes(0, 1)
+    measured = _table(model.measure, observed)
+    first = jax.vmap(model.recognise)(observations[:, : model.num_first])
+    start = jax.vmap(model.start)(first.sample(key=first_key))
+    noise = jax.random.normal(noise_key, (times - 1, *start.shape), start.dtype)
+    switch = jax.random.randint(switch_key, (count,), 0, max(times // 2, 1))
+    blind = jnp.arange(times)[:, None] > switch[None]
 
     def step(
-        carry: _Carry, inputs: tuple[Action, Gaussian, State, Array]
-    ) -> tuple[_Carry, tuple[_Carry, Scalar]]:
+        carry: _Carry, inputs: tuple[Array, Gaussian, Array, Array]
+    ) -> tuple[_Carry, tuple[_Carry, Array]]:
         action, measured, noise, blind = inputs
         # Both at once: two small products cost twice as much as one of twice the size.
-        both = jax.vmap(model.step, in_axes=(0, None))(
-            jnp.stack([carry.filtered, carry.blind]), action
+        both = jax.vmap(model.step)(
+            jnp.concatenate([carry.filtered, carry.blind]), jnp.concatenate([action, action])
         )
-        expected: Step = jax.tree.map(lambda leaf: leaf[0], both)
+        expected: Step = jax.tree.map(lambda leaf: leaf[:count], both)
         belief = model.fuse(expected, measured)
         filtered = belief.mean + belief.scale * noise
-        after = _Carry(filtered, jnp.where(blind, both.mean[1], filtered))
-        return after, (after, divergence_from_standard(expected.innovation(belief)))
+        after = _Carry(filtered, jnp.where(blind[:, None], both.mean[count:], filtered))
+        divergence = jax.vmap(divergence_from_standard)(expected.innovation(belief))
+        return after, (after, divergence)
 
     later = jax.tree.map(lambda leaf: leaf[1:], measured)
     _, (states, divergences) = jax.lax.scan(
-        step, _Carry(start, start), (actions, later, noise, blind[1:])
+        step, _Carry(start, start), (done, later, noise, blind[1:])
     )
-    filtered = jnp.concatenate([start[None], states.filtered])
-    seen = jax.vmap(model.decode)(filtered)
-    foreseen = jax.vmap(lambda state: Gaussian(model.decoder(state), model.drift))(states.blind)
-    density = jax.vmap(Gaussian.log_prob)
+    seen = _table(model.decoder, jnp.concatenate([start[None], states.filtered]))
+    foreseen = _table(model.decoder, states.blind)
+    prediction = _log_prob(foreseen, model.drift, observed[1:]) * blind[1:].astype(start.dtype)
     return Elbo(
-        density(seen, observations).sum(),
-        divergence_from_standard(first) + divergences.sum(),
-        blind[1:].astype(start.dtype) @ density(foreseen, observations[1:]),
-        filtered,
+        _log_prob(seen, model.noise, observed).sum(0),
+        jax.vmap(divergence_from_standard)(first) + divergences.sum(0),
+        prediction.sum(0),
     )
+
+
+def _table(function: Callable, rows: Float[Array, "times sequences size"]):
+    """Apply a function to each row of a table.
+
+    As one long list: the gradient of a weight is then one product, and not one for each time.
+    """
+    shape = rows.shape[:2]
+    found = jax.vmap(function)(rows.reshape(-1, rows.shape[2]))
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, -1), found)
+
+
+def _log_prob(
+    means: Float[Array, "times sequences size"],
+    scale: Observation,
+    values: Float[Array, "times sequences size"],
+) -> Float[Array, "times sequences"]:
+    """Evaluate the log-density of each row."""
+    density = jax.vmap(jax.vmap(lambda mean, value: Gaussian(mean, scale).log_prob(value)))
+    return density(means, values)
 
 
 def predict(

@@ -149,10 +149,7 @@ def step(
         model: DVBF = eqx.combine(parameters, rest)
         choice_key, elbo_key = jax.random.split(key)
         chosen = jax.random.randint(choice_key, (batch_size,), 0, sequences.starts.size)
-        keys = jax.random.split(elbo_key, batch_size)
-        found = jax.vmap(lambda x, u, key: elbo(model, x, u, key=key))(
-            *sequences.take(chosen), keys
-        )
+        found = elbo(model, *sequences.take(chosen), key=elbo_key)
         mean = jax.tree.map(lambda leaf: leaf.mean() / sequences.length, found)
         gain = mean.reconstruction - weight * mean.divergence + _PREDICTION * mean.prediction
         info = Info(mean.value, mean.reconstruction, mean.divergence, mean.prediction, gain)
@@ -258,11 +255,7 @@ def probe(model: DVBF, held_out: Sequences, *, key: Key) -> Scalar:
     """Give the evidence lower bound of windows that are always the same, in nats per row."""
     count = min(_NUM_PROBES, held_out.starts.size)
     chosen = jnp.arange(count) * held_out.starts.size // count
-    keys = jax.random.split(key, count)
-    found = jax.vmap(lambda x, u, key: elbo(model, x, u, key=key).value)(
-        *held_out.take(chosen), keys
-    )
-    return found.mean() / held_out.length
+    return elbo(model, *held_out.take(chosen), key=key).value.mean() / held_out.length
 
 
 def _split(model: DVBF) -> tuple[PyTree, PyTree]:

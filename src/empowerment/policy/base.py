@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from empowerment.distributions import Gaussian, divergence_from_standard
-from empowerment.networks import network
+from empowerment.networks import Network, network
 from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Box
 
@@ -41,7 +41,7 @@ class Policy(eqx.Module):
         key: Consumed.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     states: Box
 
     def __init__(
@@ -72,7 +72,7 @@ class Critic(eqx.Module):
         key: Consumed.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     states: Box
     typical: Scalar
 

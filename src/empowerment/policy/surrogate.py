@@ -7,7 +7,7 @@ import optax
 from jaxtyping import Array, Float
 
 from empowerment.channel import AbstractChannel, empowerment
-from empowerment.networks import network
+from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Box
 
@@ -31,7 +31,7 @@ class Surrogate(eqx.Module):
         error: The root mean square of what the fit is off by, at states it never saw.
     """
 
-    network: eqx.nn.MLP
+    network: Network
     states: Box
     mean: Scalar
     scale: Scalar
@@ -134,7 +134,7 @@ def _fit(
     features = jax.vmap(surrogate.states.features)(states)
     wanted = (bounds - surrogate.mean) / surrogate.scale
 
-    def loss(parameters: eqx.nn.MLP, chosen: Array) -> Scalar:
+    def loss(parameters: Network, chosen: Array) -> Scalar:
         found = jax.vmap(eqx.combine(parameters, rest))(features[chosen])[:, 0]
         return jnp.mean((found - wanted[chosen]) ** 2)
 
