@@ -80,7 +80,7 @@ def test_the_bound_equals_a_plain_loop(options: dict):
     key = jax.random.key(5)
     found = elbo(model, *(jnp.stack(each) for each in zip(*pairs, strict=True)), key=key)
     first_key, noise_key, switch_key = jax.random.split(key, 3)
-    beginnings = jax.random.normal(first_key, (2, 4))
+    beginnings = [jax.random.normal(key, (4,)) for key in jax.random.split(first_key)]
     noises = jax.random.normal(noise_key, (8, 2, 4))
     switches = jax.random.randint(switch_key, (2,), 0, 4)
     for index, (observations, actions) in enumerate(pairs):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import Gaussian, divergence_from_standard
 from empowerment.model.dvbf import DVBF, Step
-from empowerment.types import Action, Key, Observation, State
+from empowerment.types import Action, Key, Observation, Scalar, State
 
 
 class Elbo(eqx.Module):
@@ -71,10 +71,16 @@ def elbo(
     observed, done = observations.swapaxes(0, 1), actions.swapaxes(0, 1)
     measured = _table(model.measure, observed)
     first = jax.vmap(model.recognise)(observations[:, : model.num_first])
-    start = jax.vmap(model.start)(first.sample(key=first_key))
+    beginning = jax.vmap(Gaussian.sample)(first, key=jax.random.split(first_key, count))
+    start = jax.vmap(model.start)(beginning)
     noise = jax.random.normal(noise_key, (times - 1, *start.shape), start.dtype)
     switch = jax.random.randint(switch_key, (count,), 0, max(times // 2, 1))
     blind = jnp.arange(times)[:, None] > switch[None]
+
+    def look(expected: Step, measured: Gaussian, noise: State) -> tuple[State, Scalar]:
+        belief = model.fuse(expected, measured)
+        divergence = divergence_from_standard(expected.innovation(belief))
+        return belief.mean + belief.scale * noise, divergence
 
     def step(
         carry: _Carry, inputs: tuple[Array, Gaussian, Array, Array]
@@ -85,10 +91,8 @@ def elbo(
             jnp.concatenate([carry.filtered, carry.blind]), jnp.concatenate([action, action])
         )
         expected: Step = jax.tree.map(lambda leaf: leaf[:count], both)
-        belief = model.fuse(expected, measured)
-        filtered = belief.mean + belief.scale * noise
+        filtered, divergence = jax.vmap(look)(expected, measured, noise)
         after = _Carry(filtered, jnp.where(blind[:, None], both.mean[count:], filtered))
-        divergence = jax.vmap(divergence_from_standard)(expected.innovation(belief))
         return after, (after, divergence)
 
     later = jax.tree.map(lambda leaf: leaf[1:], measured)

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from empowerment.model.dvbf import DVBF
-from empowerment.model.elbo import elbo
+from empowerment.model.elbo import Elbo, elbo
 from empowerment.types import Key, Scalar
 
 _CLIP = 10.0
@@ -145,24 +145,22 @@ def step(
     parameters, rest = _split(state.model)
     key, batch_key = jax.random.split(state.key)
 
-    def loss(parameters: DVBF, weight: Scalar, key: Key) -> tuple[Scalar, Info]:
+    def loss(parameters: DVBF, weight: Scalar, key: Key) -> tuple[Scalar, Elbo]:
         model: DVBF = eqx.combine(parameters, rest)
         choice_key, elbo_key = jax.random.split(key)
         chosen = jax.random.randint(choice_key, (batch_size,), 0, sequences.starts.size)
         found = elbo(model, *sequences.take(chosen), key=elbo_key)
-        mean = jax.tree.map(lambda leaf: leaf.mean() / sequences.length, found)
-        gain = mean.reconstruction - weight * mean.divergence + _PREDICTION * mean.prediction
-        info = Info(mean.value, mean.reconstruction, mean.divergence, mean.prediction, gain)
-        return -gain, info
+        gain = found.value + (1 - weight) * found.divergence + _PREDICTION * found.prediction
+        return -gain.mean() / sequences.length, found
 
     def update(carry, inputs):
         parameters, optimiser = carry
         weight, learning_rate, key = inputs
-        gradient, info = jax.grad(loss, has_aux=True)(parameters, weight, key)
+        gradient, found = jax.grad(loss, has_aux=True)(parameters, weight, key)
         with jax.numpy_dtype_promotion("standard"):  # Adam counts in whole numbers.
             changes, optimiser = _optimiser().update(gradient, optimiser)
         changes = jax.tree.map(lambda change: -learning_rate * change, changes)
-        info = eqx.tree_at(lambda i: i.gradient_norm, info, optax.tree.norm(gradient))
+        info = _look(found, sequences.length, optax.tree.norm(gradient))
         return (eqx.apply_updates(parameters, changes), optimiser), info
 
     keys = jax.random.split(batch_key, learning_rates.size)
@@ -256,6 +254,17 @@ def probe(model: DVBF, held_out: Sequences, *, key: Key) -> Scalar:
     count = min(_NUM_PROBES, held_out.starts.size)
     chosen = jnp.arange(count) * held_out.starts.size // count
     return elbo(model, *held_out.take(chosen), key=key).value.mean() / held_out.length
+
+
+def _look(found: Elbo, length: int, gradient_norm: Scalar) -> Info:
+    """Average over sequences, per row."""
+    return Info(
+        elbo=found.value.mean() / length,
+        reconstruction=found.reconstruction.mean() / length,
+        divergence=found.divergence.mean() / length,
+        prediction=found.prediction.mean() / length,
+        gradient_norm=gradient_norm,
+    )
 
 
 def _split(model: DVBF) -> tuple[PyTree, PyTree]:
