@@ -13,8 +13,8 @@ import numpy as np
 
 import empowerment as emp
 from benchmarks.tables import Table, write_table
+from empowerment.experiments import PRESETS, Experiment
 from empowerment.experiments.agent import Made, train_agent
-from empowerment.experiments.config import PRESETS, Experiment
 from empowerment.experiments.evaluation import evaluate_agent
 
 _HORIZONS = (10, 20, 40)

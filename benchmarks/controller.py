@@ -31,7 +31,7 @@ from empowerment.controller.export.c_code import CompiledC, c_files
 from empowerment.controller.loop import Timing, run_loop, undisturbed
 from empowerment.environments import BALLS, ENVIRONMENTS
 from empowerment.experiments.deployment import to_deployed
-from empowerment.experiments.evaluation import UPRIGHT
+from empowerment.experiments.held import UPRIGHT
 from empowerment.model import DVBF, Filter, Scaling
 from empowerment.policy import Policy
 from empowerment.worlds import Bounded, Box, LinearGaussian

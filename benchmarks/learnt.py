@@ -12,10 +12,9 @@ from scipy.stats import spearmanr
 
 from benchmarks.tables import Table, write_table
 from empowerment.capacity import exact_landscape
-from empowerment.experiments import PRESETS, Made, evaluate_agent, train_agent
-from empowerment.experiments.evaluation import bounds_at
+from empowerment.experiments import PRESETS, evaluate_agent, train_agent
+from empowerment.experiments.charts import learnt_landscape
 from empowerment.experiments.landscape import grid_states
-from empowerment.model import Filter
 from empowerment.worlds import Pendulum
 
 _GRID = "21x17"
@@ -32,15 +31,6 @@ def exact(states: np.ndarray) -> np.ndarray:
     return np.array([each.value for each in found])
 
 
-def learnt(made: Made, states: np.ndarray) -> np.ndarray:
-    """Give the bound on the learnt world, at the states that the filter recognises."""
-    assert made.model is not None
-    angle, velocity = jnp.asarray(states, float).T
-    seen = jnp.stack([jnp.cos(angle), jnp.sin(angle), velocity], axis=1)
-    found = jax.jit(jax.vmap(lambda x: Filter(made.model).init(x[None])))(seen)  # type: ignore[arg-type]
-    return bounds_at(made, np.asarray(found), 0)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
@@ -54,7 +44,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             made = train_agent(_PRESET, folder=Path(folder) / "run", seed=seed)
             taken = time.monotonic() - start
-            bound = learnt(made, states)
+            bound = learnt_landscape(made, states)
             found = evaluate_agent(made, episodes=given.episodes)
         upright = found["time_to_upright_median_s"]
         row: dict[str, object] = {

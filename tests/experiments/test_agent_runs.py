@@ -15,8 +15,9 @@ import pytest
 
 from empowerment import files
 from empowerment.experiments.agent import load_agent, train_agent
-from empowerment.experiments.config import PRESETS, Experiment, check, with_budget
-from empowerment.experiments.evaluation import hanging_starts, time_to_upright
+from empowerment.experiments.config import Experiment, check, with_budget
+from empowerment.experiments.measures import hanging_starts, time_to_upright
+from empowerment.experiments.presets import PRESETS
 from empowerment.experiments.run import hashes, open_run, read_manifest
 
 TINY = Experiment(

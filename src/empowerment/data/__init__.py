@@ -1,5 +1,6 @@
 """Logs of any system: collected, imported, checked, mended, and cut for learning."""
 
+from empowerment.data.agents import apart
 from empowerment.data.checks import Channel, Description, check, describe, refuse
 from empowerment.data.collection import Report, collect
 from empowerment.data.crew import Lost
@@ -25,6 +26,7 @@ __all__ = [
     "Trajectories",
     "Uniform",
     "Windows",
+    "apart",
     "check",
     "collect",
     "describe",

@@ -2,8 +2,6 @@
 
 from empowerment.experiments.agent import Acting, Made, load_agent, train_agent
 from empowerment.experiments.config import (
-    LEARNT,
-    PRESETS,
     Experiment,
     ModelSettings,
     with_budget,
@@ -18,6 +16,7 @@ from empowerment.experiments.landscape import (
     state_names,
 )
 from empowerment.experiments.modelling import Fitted, fit_model, load_model
+from empowerment.experiments.presets import LEARNT, PRESETS
 from empowerment.experiments.run import read_manifest, refresh_manifest
 from empowerment.experiments.survey import evaluate_run, survey
 

@@ -14,11 +14,11 @@ from empowerment.experiments.landscape import make_world, noise
 from empowerment.experiments.learning import (
     gather,
     keys_of_round,
-    learn,
     load_data,
     make_learnt,
+    named,
 )
-from empowerment.experiments.modelling import check_model_settings, read_model
+from empowerment.experiments.modelling import check_model_settings, read_model, train_model
 from empowerment.experiments.pilot import Pilot
 from empowerment.experiments.run import Run, Say, open_run, read_manifest
 from empowerment.experiments.stages import (
@@ -59,6 +59,11 @@ class Made:
     surrogate: Surrogate | None
     policy: Policy
     model: DVBF | None = None
+
+    def pilot(self, *, sample: bool = False) -> Pilot:
+        """Give who acts by the policy, by its mean action or by draws."""
+        agents = self.experiment.agents
+        return Pilot(self.policy, self.world, self.model, agents=agents, sample=sample)
 
 
 def train_agent(
@@ -109,10 +114,19 @@ def _train_rounds(run: Run, experiment: Experiment, seed: int, progress: Progres
         model_key, *keys = keys_of_round(seed, number)
         parts = gather(run, experiment, number, pilot, progress, seed)
         before = None if made is None else made.model
-        fitted = learn(run, experiment, number, before, parts, progress, seed=seed, key=model_key)
+        fitted = train_model(
+            run,
+            experiment.model,
+            parts,
+            seed=seed,
+            progress=progress,
+            key=model_key,
+            name=named("model", number),
+            start=before,
+        )
         world = make_learnt(experiment, fitted.model, parts, seed=seed)
         made = _train(run, experiment, seed, world, fitted.model, number, progress, tuple(keys))
-        pilot = Pilot(made.policy, world, fitted.model, sample=True)
+        pilot = made.pilot(sample=True)
     assert made is not None
     return made
 
@@ -164,7 +178,9 @@ def load_agent(folder: Path) -> Made:
     number, model = experiment.rounds if experiment.is_learnt else 0, None
     if experiment.is_learnt:
         model, _ = read_model(path_of(folder, "model", number))
-        world = make_learnt(experiment, model, load_data(folder, number), seed=seed)
+        world = make_learnt(
+            experiment, model, load_data(folder, number, experiment.agents), seed=seed
+        )
         _, channel_key, _, policy_key = keys_of_round(seed, number)
     else:
         world = bounded_world(experiment)
@@ -192,15 +208,18 @@ class Acting:
     def __call__(self, spaces: Spaces) -> Pilot:
         """Read the run, and refuse an environment of another kind."""
         made = load_agent(self.folder)
-        wanted = made.world.actions.size, made.world.emission(made.world.states.centre).mean.size
+        agents, seen = made.experiment.agents, made.world.states.size
+        if made.model is not None:
+            seen = made.model.observations.offset.size
+        wanted = agents * made.world.actions.size, agents * seen
         found = len(spaces.action_names), len(spaces.observation_names)
-        if wanted != found and made.experiment.perceive != "latent":
+        if wanted != found:
             raise ValueError(
                 f"Expected an environment with {wanted[1]} observed channels and {wanted[0]} "
                 f"actions, as the run in {self.folder} was trained for; got {found[1]} and "
                 f"{found[0]}."
             )
-        return Pilot(made.policy, made.world, made.model, sample=True)
+        return made.pilot(sample=True)
 
 
 def bounded_world(experiment: Experiment) -> Bounded:

@@ -1,4 +1,4 @@
-"""What an experiment is: plain settings, and the presets that go by a name."""
+"""What an experiment is: plain settings."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -65,6 +65,10 @@ class Experiment:
 
     action_repeat: int = 1
     """Steps of the environment for which an action is held."""
+
+    agents: int = 1
+    """How many alike agents the environment has, whose observations and actions come one after
+    the other. Each has a filter and a policy of its own; all share their parameters."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
     """Of a world that is learnt."""
@@ -133,91 +137,6 @@ class Experiment:
         return self.env is not None or self.data is not None
 
 
-LEARNT = Experiment(family="codebook", steps=5)
-"""How a world that nobody tuned for is learnt and acted in."""
-
-# Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
-# tanh for policy, source and planning; beta from 5 to 2000 over 800 epochs; one step. It states
-# neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
-PRESETS: dict[str, Experiment] = {
-    "pendulum": Experiment(),
-    "pendulum-learnt": replace(
-        LEARNT,
-        env="empowerment/PendulumDirection-v0",
-        data_env="empowerment/PendulumAnywhere-v0",
-        data_steps=10000,
-        resolution=0.05,
-        process_noise=False,
-        model=ModelSettings(latent_size=4, model_depth=2, model_updates=4000),
-    ),
-    # Sizes and beta of the -paper presets: App. A.2.3 of Karl et al. (2018).
-    "ball": replace(
-        LEARNT,
-        env="empowerment/Ball-v0",
-        steps=1,
-        resolution=0.05,
-        channel_updates=2000,
-        model=ModelSettings(latent_size=6),
-    ),
-    "ball-10step": replace(
-        LEARNT,
-        env="empowerment/Ball-v0",
-        steps=10,
-        resolution=0.5,
-        channel_updates=2000,
-        model=ModelSettings(latent_size=6),
-    ),
-    "ball-paper": replace(
-        LEARNT,
-        env="empowerment/Ball-v0",
-        steps=1,
-        family="paper",
-        joint=True,
-        critic=False,
-        discount=1.0,
-        horizon=15,
-        first_beta=50.0,
-        last_beta=50.0,
-        learning_rate=1e-3,
-        depth=1,
-        channel_updates=500,
-        perceive="latent",
-        model=ModelSettings(latent_size=32, printed=True),
-    ),
-    "pendulum-paper": Experiment(
-        steps=1,
-        family="paper",
-        channel_updates=200,
-        joint=True,
-        policy_updates=4000,
-        horizon=20,
-        num_starts=64,
-        first_beta=5.0,
-        last_beta=2000.0,
-        rise=3200,
-        critic=False,
-        discount=1.0,
-        learning_rate=1e-3,
-        depth=4,
-    ),
-    "pendulum-paper-5step": Experiment(
-        steps=5,
-        family="intent",
-        channel_updates=4000,
-        joint=True,
-        policy_updates=2000,
-        horizon=20,
-        num_starts=64,
-        first_beta=5.0,
-        last_beta=2000.0,
-        rise=1600,
-        critic=False,
-        discount=1.0,
-        learning_rate=1e-3,
-    ),
-}
-"""Experiments by name; every field is a flag of `empower train`."""
-
 _SMOKE = {
     "channel_updates": 100,
     "policy_updates": 100,
@@ -251,6 +170,7 @@ def check(experiment: Experiment) -> None:
         "rounds": 0,
         "round_steps": 1,
         "action_repeat": 1,
+        "agents": 1,
         "steps": 1,
         "channel_updates": 1,
         "policy_updates": 100,

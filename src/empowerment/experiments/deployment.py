@@ -35,7 +35,7 @@ def deploy(
         folder: The run folder.
     """
     if experiment.is_learnt:
-        environment = experiment.env
+        environment = experiment.env if experiment.agents == 1 else None
         interval = None if environment is None else _interval_of(environment)
     else:
         environment = ENVIRONMENTS[experiment.world]

@@ -6,10 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from empowerment.data import Trajectories, Uniform, check, collect, join
+from empowerment.data import Trajectories, Uniform, apart, check, collect, join
 from empowerment.environments import Held
 from empowerment.experiments.config import Experiment
-from empowerment.experiments.modelling import Fitted, train_model
 from empowerment.experiments.pilot import Explorer, Pilot
 from empowerment.experiments.run import Run
 from empowerment.experiments.variational import Progress
@@ -51,40 +50,17 @@ def gather(
             if report.lost:
                 run.say(report.in_words())
             found.save(path)
-    return load_data(run.folder, number)
+    return load_data(run.folder, number, experiment.agents)
 
 
-def load_data(folder: Path, number: int) -> tuple[Trajectories, ...]:
-    """Read the data of all rounds up to one."""
-    return tuple(Trajectories.load(_data_path(folder, each)) for each in range(number + 1))
+def load_data(folder: Path, number: int, agents: int) -> tuple[Trajectories, ...]:
+    """Read the data of all rounds up to one, each agent by itself."""
+    paths = (_data_path(folder, each) for each in range(number + 1))
+    return tuple(apart(Trajectories.load(path), agents) for path in paths)
 
 
 def _data_path(folder: Path, number: int) -> Path:
     return folder / f"{named('data', number)}.npz"
-
-
-def learn(
-    run: Run,
-    experiment: Experiment,
-    number: int,
-    before: DVBF | None,
-    parts: tuple[Trajectories, ...],
-    progress: Progress,
-    *,
-    seed: int,
-    key: Key,
-) -> Fitted:
-    """Learn the model of a round: a fresh one, or the one of the round before on more data."""
-    return train_model(
-        run,
-        experiment.model,
-        parts,
-        seed=seed,
-        progress=progress,
-        key=key,
-        name=named("model", number),
-        start=before,
-    )
 
 
 def make_learnt(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from empowerment.data import Spaces, Uniform
 from empowerment.model import DVBF, Filter
@@ -23,17 +23,25 @@ _BURST_CHANCE, _BURST_LENGTH = 0.03, 12
 class Pilot:
     """Acts by a policy on the state that a filter keeps track of.
 
-    Without a model the observation is the state.
+    Without a model the observation is the state. Several agents each have a filter and a policy,
+    and know nothing of one another but what they observe.
 
     Args:
         policy: The policy.
         world: The world it was trained in.
         model: Whose filter finds the state; none where it is observed.
+        agents: How many there are, whose observations and actions come one after the other.
         sample: Whether to draw actions, rather than take their mean.
     """
 
     def __init__(
-        self, policy: Policy, world: Bounded, model: DVBF | None = None, *, sample: bool = False
+        self,
+        policy: Policy,
+        world: Bounded,
+        model: DVBF | None = None,
+        *,
+        agents: int = 1,
+        sample: bool = False,
     ):
         # The weights are constants of the compiled functions: passing them costs more than
         # what they do.
@@ -41,11 +49,16 @@ class Pilot:
             choice = policy(state)
             return world.squash(choice.sample(key=key) if sample else choice.mean)
 
-        self._act = jax.jit(act)
-        self._track = tracker(model)
+        def act_all(states: Float[Array, "agents state"], key: Key, time: Array) -> Array:
+            keys = jax.random.split(jax.random.fold_in(key, time), agents)
+            return jax.vmap(act)(states, keys).ravel()
+
+        self._act = jax.jit(act_all)
+        self._track = tracker(model, agents)
         self._key = jax.random.key(0)
+        self._time = 0
+        self._states: np.ndarray | None = None
         self._action: np.ndarray | None = None
-        self.states: list[np.ndarray] = []
 
     def reset(self, *, seed: int) -> None:
         """Begin an episode.
@@ -54,16 +67,14 @@ class Pilot:
             seed: Of its actions, where they are drawn.
         """
         self._key = jax.random.key(seed)
-        self._action = None
-        self.states = []
+        self._time = 0
+        self._states = self._action = None
 
     def __call__(self, observation: Float[np.ndarray, " observation"]) -> np.ndarray:
         """Give an allowed action upon an observation."""
-        before = self.states[-1] if self.states else None
-        state = self._track(before, self._action, observation)
-        key = jax.random.fold_in(self._key, len(self.states))
-        self.states.append(state)
-        self._action = np.asarray(self._act(state, key))
+        self._states = self._track(self._states, self._action, observation)
+        self._action = np.asarray(self._act(self._states, self._key, self._time))
+        self._time += 1
         return self._action
 
     def did(self, action: np.ndarray) -> None:
@@ -72,27 +83,31 @@ class Pilot:
 
 
 Track = Callable[[np.ndarray | None, np.ndarray | None, np.ndarray], np.ndarray]
-"""Gives the state from the one before, the action since, and what is observed now."""
+"""Gives the states of all agents from those before, the action since, and what is observed."""
 
 
-def tracker(model: DVBF | None) -> Track:
-    """Give what finds the state: a filter, or the observation itself where there is no model."""
+def tracker(model: DVBF | None, agents: int = 1) -> Track:
+    """Give what finds the states: filters, or the observations themselves without a model."""
     if model is None:
-        return lambda state, action, observation: np.asarray(observation)
+        return lambda states, action, observation: np.asarray(observation).reshape(agents, -1)
     own = Filter(model)
 
     def begin(observation: Observation) -> State:
         return own.init(jnp.repeat(observation[None], model.num_first, axis=0))
 
-    init = jax.jit(begin)
-    update = jax.jit(lambda state, action, observation: own.update(state, action, observation))
+    init = jax.jit(lambda seen: jax.vmap(begin)(seen.reshape(agents, -1)))
+    update = jax.jit(
+        lambda states, action, seen: jax.vmap(own.update)(
+            states, action.reshape(agents, -1), seen.reshape(agents, -1)
+        )
+    )
 
     def track(
-        state: np.ndarray | None, action: np.ndarray | None, observation: np.ndarray
+        states: np.ndarray | None, action: np.ndarray | None, observation: np.ndarray
     ) -> np.ndarray:
-        if state is None or action is None:
+        if states is None or action is None:
             return np.asarray(init(observation))
-        return np.asarray(update(state, action, observation))
+        return np.asarray(update(states, action, observation))
 
     return track
 

@@ -11,18 +11,14 @@ import numpy as np
 from empowerment.data import spaces_of
 from empowerment.environments import Held
 from empowerment.experiments.agent import Made, Progress, load_agent
-from empowerment.experiments.evaluation import (
-    SET_BY_STATE,
-    environment_of,
-    evaluate_agent,
-    hanging_starts,
-    run_episode,
-)
+from empowerment.experiments.charts import CHARTS, learnt_landscape, truth_of
+from empowerment.experiments.evaluation import WHO, environment_of, evaluate_agent, run_episode
 from empowerment.experiments.landscape import compute_landscape, grid_states, noise
-from empowerment.experiments.pilot import Pilot
+from empowerment.experiments.measures import SET_BY_STATE, hanging_starts
+from empowerment.experiments.rooms import ROOMS, survey_room
 from empowerment.experiments.variational import variational_landscape
 from empowerment.files import write_whole
-from empowerment.report import FILM, Landscape, write_film, write_landscape
+from empowerment.report import FILM, Landscape, write_columns, write_film, write_landscape
 from empowerment.worlds import is_foreseeable
 
 _SHOWN_SECONDS = 6.0
@@ -49,7 +45,13 @@ def evaluate_run(
     Returns:
         The figures, as they are in `evaluation.json`.
     """
-    found = evaluate_agent(load_agent(folder), episodes=episodes, seed=seed, progress=progress)
+    found = evaluate_agent(
+        load_agent(folder),
+        episodes=episodes,
+        seed=seed,
+        progress=progress,
+        keep=lambda who, acted: acted.save(folder / f"evaluated-{who}.npz"),
+    )
     write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
 
@@ -70,21 +72,38 @@ def survey(
         progress: Called as it goes on.
     """
     made = load_agent(folder)
-    world = made.world.world
-    if not (folder / "evaluation.json").exists():
+    kept = [folder / f"evaluated-{who}.npz" for who in WHO]
+    if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
         evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
         _film(made, folder)
-    if made.model is not None or world.states.size > 2:
+    if made.experiment.env in ROOMS and not (folder / "arrows.csv").exists():
+        survey_room(made, folder)
+    _landscapes(made, folder, grid, progress)
+
+
+def _landscapes(made: Made, folder: Path, grid: str, progress: Progress) -> None:
+    """Compute the empowerment over the states of a world that can be drawn, and the truth."""
+    if made.model is None:
+        name, world = made.experiment.world, made.world.world
+    elif made.experiment.env in CHARTS:
+        name, world = truth_of(made)
+    else:
         return
-    states = grid_states(world, grid)
-    name, steps = made.experiment.world, made.experiment.steps
+    if world.states.size > 2:
+        return
+    states, steps = grid_states(world, grid), made.experiment.steps
     path = folder / "landscape.csv"
     if not path.exists():
-        found = variational_landscape(
-            made.channel, made.world, states, seed=made.seed, progress=progress
-        )
         about = {"world": name, "estimator": "variational", "steps": steps, "noise": noise(world)}
+        if made.model is None:
+            found = variational_landscape(
+                made.channel, made.world, states, seed=made.seed, progress=progress
+            )
+        else:
+            progress("looking at the learnt world", 0, 1)
+            about["estimator"] = "learnt"
+            found = learnt_landscape(made, states), None, None
         write_landscape(Landscape(world.states.names, states, *found, about), path)
     if not is_foreseeable(world, steps=steps, key=jax.random.key(0)):
         return
@@ -109,7 +128,7 @@ def _film(made: Made, folder: Path) -> None:
         if len(frames) < _SHOWN_SECONDS * fps:  # A whole episode may not fit into memory.
             frames.append(environment.render())
 
-    pilot = Pilot(made.policy, made.world, made.model)
+    pilot = made.pilot()
     path = run_episode(
         environment,
         pilot,
@@ -121,11 +140,12 @@ def _film(made: Made, folder: Path) -> None:
     if frames[0] is not None:
         write_film(np.stack(frames), folder / FILM, fps=fps)
     names = spaces.observation_names if made.model else made.world.states.names
-    header = ",".join([*names, *made.world.actions.names])
-    rows = np.concatenate([path.observations[:-1], path.actions], axis=1)
-    lines = [",".join(f"{value:.9g}" for value in row) for row in rows]
-    text = "\n".join([header, *lines]) + "\n"
-    write_whole(folder / "episode.csv", text.encode())
+    columns = dict(zip(names, path.observations[:-1].T, strict=True))
+    if made.model is not None and made.experiment.env in CHARTS:
+        located = CHARTS[made.experiment.env].locate(path.observations[:-1])
+        columns |= dict(zip(truth_of(made)[1].states.names, located.T, strict=True))
+    columns |= dict(zip(spaces.action_names, path.actions.T, strict=True))
+    write_columns(columns, folder / "episode.csv")
 
 
 def make_filmed(maker: Held) -> gymnasium.Env:

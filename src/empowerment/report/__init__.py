@@ -10,6 +10,7 @@ from empowerment.report.tables import (
     read_landscape,
     read_states,
     to_csv,
+    write_columns,
     write_landscape,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "read_landscape",
     "read_states",
     "to_csv",
+    "write_columns",
     "write_film",
     "write_landscape",
     "write_report",

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from empowerment.files import write_whole
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.film import read_film
+from empowerment.report.rooms import draw_arrows, draw_distances, draw_positions
 from empowerment.report.tables import Landscape, read_landscape, read_states
 
 _NUM_SNAPSHOTS = 10
@@ -25,6 +26,9 @@ _TITLES = {
     "snapshots": "The same episode, from left to right",
     "landscapes": "One step, many steps, and the truth",
     "certificate": "How sure the figures are: empowerment is between the two bounds",
+    "positions": "Where balls are",
+    "arrows": "Which way the policy pushes, on the mean over all that else may be",
+    "distances": "How far balls keep from the walls and from each other",
     "training": "Training",
 }
 
@@ -43,19 +47,19 @@ def write_report(folder: Path) -> Path:
     figures = {"training": _draw_training(folder)}
     if (folder / FILM).exists():
         figures["snapshots"] = _draw_snapshots(*read_film(folder / FILM))
-    landscapes = {
-        path.stem: read_landscape(path)
-        for path in sorted(folder.glob("*.csv"))
-        if path.stem != "episode"
-    }
-    if "landscape" in landscapes:
-        own = landscapes["landscape"]
+    if (folder / "landscape.csv").exists():
+        own = read_landscape(folder / "landscape.csv")
         path = read_states(folder / "episode.csv", own.names)
         figures["landscape"] = _draw_way(own, path)
-        exact = [landscapes[name] for name in sorted(landscapes) if name.startswith("exact")]
+        exact = [read_landscape(path) for path in sorted(folder.glob("exact-*.csv"))]
         figures["landscapes"] = _draw_beside([*exact, own])
         if own.lower is not None and own.upper is not None:
             figures["certificate"] = _draw_certificate(own, exact)
+    if (folder / "positions.csv").exists():
+        figures["positions"] = draw_positions(folder / "positions.csv")
+        figures["arrows"] = draw_arrows(folder / "arrows.csv")
+    if (folder / "walls.csv").exists():
+        figures["distances"] = draw_distances(folder / "walls.csv", folder / "pairs.csv")
     pictures = folder / "figures"
     pictures.mkdir(exist_ok=True)
     for name, figure in figures.items():
@@ -215,12 +219,12 @@ def _page(
         )
         return f"<table>{cells}</table>"
 
-    uniform = evaluation.get("uniform", {})
-    numbers = {
-        name: f"{_text(value)} (random: {_text(uniform[name])})" if name in uniform else value
-        for name, value in evaluation.items()
-        if name != "uniform"
-    }
+    beside = {"actions drawn": evaluation.get("sampled", {}), "random": evaluation["uniform"]}
+    numbers = {}
+    for name, value in evaluation.items():
+        others = [f"{who}: {_text(rest[name])}" for who, rest in beside.items() if name in rest]
+        if name not in ("sampled", "uniform"):
+            numbers[name] = f"{_text(value)} ({', '.join(others)})" if others else value
     parts = [
         f"<h2>{_TITLES[name]}</h2><img src='{inside(f'figures/{name}.png', 'image/png')}' "
         f"alt='{_TITLES[name]}'>"

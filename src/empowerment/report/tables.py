@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,22 @@ def to_csv(landscape: Landscape) -> str:
     columns["empowerment"] = landscape.empowerment
     if landscape.lower is not None and landscape.upper is not None:
         columns |= {"lower": landscape.lower, "upper": landscape.upper}
+    return _columns_to_csv(columns)
+
+
+def write_columns(columns: Mapping[str, np.ndarray], path: Path) -> None:
+    """Write columns of numbers to a CSV file.
+
+    Args:
+        columns: By their names, all of one length.
+        path: The file.
+    """
+    write_whole(path, _columns_to_csv(columns).encode())
+
+
+def _columns_to_csv(columns: Mapping[str, np.ndarray]) -> str:
     rows = zip(*columns.values(), strict=True)
-    lines = [
-        ",".join(columns),
-        *(",".join(f"{value:.9g}" for value in row) for row in rows),
-    ]
+    lines = [",".join(columns), *(",".join(f"{value:.9g}" for value in row) for row in rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,107 @@
+"""What can be said of episodes of the systems that we know."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import gymnasium
+import numpy as np
+from jaxtyping import Float
+
+from empowerment.data import Episode
+from empowerment.environments import BALLS, DIRECTION, ENVIRONMENTS, BallsEnv, per_ball
+from empowerment.environments.physics import RADIUS, SKIN
+from empowerment.experiments.held import UPRIGHT
+
+_INTERVAL, _HELD_SECONDS = 0.05, 5.0
+_HANGING_NOISE = 0.01
+"""The scale of what the start is off by, in angle and velocity, when hanging at rest."""
+
+_TOUCH = 1e-4
+"""How close to a wall the single ball touches it."""
+
+_CLOSE = 1.1
+"""Diameters within which balls are close to each other."""
+
+SET_BY_STATE = (ENVIRONMENTS["pendulum"], DIRECTION)
+"""Pendulums that can be set to hang."""
+
+Measure = Callable[[Sequence[Episode], gymnasium.Env], dict[str, float]]
+"""Gives figures of episodes in an environment."""
+
+
+def pendulum(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+    """Give the share of episodes that end with the pendulum held upright."""
+    last = round(_HELD_SECONDS / _INTERVAL)
+    held = [np.all(np.abs(angle_of(each.observations[-last:])) <= UPRIGHT) for each in episodes]
+    return {"held_fraction": float(np.mean(held))}
+
+
+def ball(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+    """Give how often a ball touches a wall, and how far from the closest one it is."""
+    space = environment.observation_space
+    assert isinstance(space, gymnasium.spaces.Box)
+    places = np.concatenate([each.observations for each in episodes])
+    distance = np.minimum(places - space.low, space.high - places).min(1)
+    return {
+        "wall_touch_fraction": float(np.mean(distance <= _TOUCH)),
+        "mean_wall_distance": float(distance.mean()),
+    }
+
+
+def balls(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+    """Give how far balls are from the walls and from each other, and how often they touch."""
+    room = environment.unwrapped
+    assert isinstance(room, BallsEnv)
+    walls, pairs = ball_distances(episodes, room)
+    return {
+        "wall_touch_fraction": float(np.mean(walls <= SKIN)),
+        "mean_wall_distance": float(walls.mean()),
+        "contacts_per_step": float((pairs <= 2 * RADIUS).sum(1).mean()),
+        "mean_pair_distance": float(pairs.mean()),
+        "close_fraction": float(np.mean(pairs <= _CLOSE * 2 * RADIUS)),
+    }
+
+
+def ball_distances(
+    episodes: Sequence[Episode], room: BallsEnv
+) -> tuple[Float[np.ndarray, "times balls"], Float[np.ndarray, "times pairs"]]:
+    """Give how far each rim is from the nearest wall, and how far apart middles are."""
+    rows = np.concatenate([each.observations for each in episodes])
+    places = per_ball(rows, room.num_balls)[..., :2].astype(float)
+    walls = np.minimum(places, room.side - places).min(-1) - RADIUS
+    first, second = np.triu_indices(room.num_balls, 1)
+    return walls, np.linalg.norm(places[:, first] - places[:, second], axis=-1)
+
+
+MEASURES: dict[str, Measure] = {
+    ENVIRONMENTS["pendulum"]: pendulum,
+    DIRECTION: pendulum,
+    "Pendulum-v1": pendulum,
+    ENVIRONMENTS["ball"]: ball,
+    BALLS: balls,
+}
+"""What is measured in an environment, by its id."""
+
+
+def hanging_starts(count: int, seed: int) -> Float[np.ndarray, "starts 2"]:
+    """Draw starts of the pendulum from hanging nearly at rest."""
+    angle, velocity = np.random.default_rng(seed).normal(0, _HANGING_NOISE, (2, count))
+    return np.stack([angle - math.pi * np.sign(angle), velocity], axis=1)  # Within half a turn.
+
+
+def angle_of(
+    observations: Float[np.ndarray, "times observation"],
+) -> Float[np.ndarray, " times"]:
+    """Give the angle of a pendulum, observed as it is or by cosine and sine."""
+    if observations.shape[1] == 2:
+        return observations[:, 0]
+    return np.arctan2(observations[:, 1], observations[:, 0])
+
+
+def time_to_upright(observations: Float[np.ndarray, "times observation"]) -> float:
+    """Give the seconds after which a pendulum stays upright; infinite if it never does."""
+    away = np.flatnonzero(np.abs(angle_of(observations)) > UPRIGHT)
+    if not away.size:
+        return 0.0
+    is_last = away[-1] == len(observations) - 1
+    return math.inf if is_last else _INTERVAL * float(away[-1] + 1)

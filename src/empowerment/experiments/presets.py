@@ -1,0 +1,103 @@
+"""Experiments that go by a name."""
+
+from dataclasses import replace
+
+from empowerment.experiments.config import Experiment, ModelSettings
+
+LEARNT = Experiment(family="codebook", steps=5)
+"""How a world that nobody tuned for is learnt and acted in."""
+
+# Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
+# tanh for policy, source and planning; beta from 5 to 2000 over 800 epochs; one step. It states
+# neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
+PRESETS: dict[str, Experiment] = {
+    "pendulum": Experiment(),
+    "pendulum-learnt": replace(
+        LEARNT,
+        env="empowerment/PendulumDirection-v0",
+        data_env="empowerment/PendulumAnywhere-v0",
+        data_steps=10000,
+        resolution=0.05,
+        process_noise=False,
+        model=ModelSettings(latent_size=4, model_depth=2, model_updates=8000),
+    ),
+    # Sizes and beta of the -paper presets: App. A.2.3 of Karl et al. (2018).
+    "ball": replace(
+        LEARNT,
+        env="empowerment/Ball-v0",
+        steps=1,
+        resolution=0.05,
+        channel_updates=2000,
+        model=ModelSettings(latent_size=6),
+    ),
+    "ball-10step": replace(
+        LEARNT,
+        env="empowerment/Ball-v0",
+        steps=10,
+        resolution=0.5,
+        channel_updates=2000,
+        model=ModelSettings(latent_size=6),
+    ),
+    "balls": replace(
+        LEARNT,
+        env="empowerment/Balls-v0",
+        agents=4,
+        action_repeat=2,
+        steps=1,
+        resolution=0.1,
+        channel_updates=1000,
+        horizon=15,
+        first_beta=20.0,
+        last_beta=20.0,
+        model=ModelSettings(latent_size=32, model_depth=2),
+    ),
+    "ball-paper": replace(
+        LEARNT,
+        env="empowerment/Ball-v0",
+        steps=1,
+        family="paper",
+        joint=True,
+        critic=False,
+        discount=1.0,
+        horizon=15,
+        first_beta=50.0,
+        last_beta=50.0,
+        learning_rate=1e-3,
+        depth=1,
+        channel_updates=500,
+        perceive="latent",
+        model=ModelSettings(latent_size=32, printed=True),
+    ),
+    "pendulum-paper": Experiment(
+        steps=1,
+        family="paper",
+        channel_updates=200,
+        joint=True,
+        policy_updates=4000,
+        horizon=20,
+        num_starts=64,
+        first_beta=5.0,
+        last_beta=2000.0,
+        rise=3200,
+        critic=False,
+        discount=1.0,
+        learning_rate=1e-3,
+        depth=4,
+    ),
+    "pendulum-paper-5step": Experiment(
+        steps=5,
+        family="intent",
+        channel_updates=4000,
+        joint=True,
+        policy_updates=2000,
+        horizon=20,
+        num_starts=64,
+        first_beta=5.0,
+        last_beta=2000.0,
+        rise=1600,
+        critic=False,
+        discount=1.0,
+        learning_rate=1e-3,
+    ),
+}
+"""Experiments by name; every field is a flag of `empower train`."""
