@@ -33,13 +33,13 @@ def exact(states: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--episodes", type=int, default=100)
     given = parser.parse_args()
     states = grid_states(Pendulum(), _GRID)
     truth = exact(states)
     rows: Table = []
-    for seed in range(given.seeds):
+    for seed in given.seeds:
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             made = train_agent(_PRESET, folder=Path(folder) / "run", seed=seed)

@@ -4,12 +4,15 @@ PyTorch is needed for the speed alone and is in no lock file; a build for the CP
 """
 
 import argparse
+import contextlib
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 
@@ -17,8 +20,8 @@ from benchmarks.channel import interleaved, pin
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
 from empowerment.environments import ANYWHERE, ENVIRONMENTS
-from empowerment.experiments import ModelSettings, fit_model
-from empowerment.model import DVBF, Scaling, Sequences, judge_model
+from empowerment.experiments import PRESETS, ModelSettings, fit_model
+from empowerment.model import DVBF, Scaling, Sequences, dvbf, judge_model
 from empowerment.model import training as model_training
 
 _HORIZONS = (1, 10, 20, 30)
@@ -30,12 +33,21 @@ _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
         20_000,
         ModelSettings(latent_size=32, printed=True),
     ),
-    "pendulum": (
-        ANYWHERE,
-        10_000,
-        ModelSettings(latent_size=4, model_depth=2, model_updates=4000),
-    ),
+    "pendulum": (ANYWHERE, 10_000, PRESETS["pendulum-learnt"].model),
 }
+_ABLATED: dict[str, Callable[[], Any]] = {
+    "all": contextlib.nullcontext,
+    "no warm-up": lambda: patch.object(model_training, "_FIRST_WEIGHT", 1.0),
+    "no prediction": lambda: patch.object(model_training, "_PREDICTION", 0.0),
+    "slow noise": lambda: patch.object(dvbf, "_FAST", 1.0),
+    "no clipping": lambda: patch.object(model_training, "_CLIP", 1e9),
+    "no early stop": lambda: patch.object(model_training, "_PATIENCE", 1e9),
+}
+"""What practice needs beyond the paper, each left out by itself."""
+
+_LONG_STEPS = 40
+"""Of an episode to judge by, where episodes to learn from are shorter."""
+
 _JUDGED_STEPS = 5_000
 _UPDATES = 20
 _SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
@@ -51,12 +63,11 @@ def prediction(seeds: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
             taken = time.monotonic() - start
-            fresh, _ = collect(environment, steps=_JUDGED_STEPS, seed=1000 + seed)
+            fresh, _ = collect(_judged(environment), steps=_JUDGED_STEPS, seed=1000 + seed)
             found = judge_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
             row: dict[str, object] = {"system": name, "seed": seed}
-            errors = dict(zip(found.horizons, found.model, strict=True))
-            for horizon in _HORIZONS:  # Episodes of the pendulum are too short for the last.
-                row[f"h = {horizon}"] = f"{errors[horizon]:.5f}" if horizon in errors else ""
+            for horizon, error in zip(_HORIZONS, found.model, strict=True):
+                row[f"h = {horizon}"] = f"{error:.5f}"
             row["persistence at 20"] = f"{found.persistence[2]:.2f}"
             row["linear at 20"] = f"{found.linear[2]:.3f}"
             row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in found.coverage)
@@ -64,6 +75,35 @@ def prediction(seeds: int) -> None:
             rows.append(row)
             print(row, flush=True)
     write_table("prediction", rows)
+
+
+def _judged(environment: str) -> Callable[[], gymnasium.Env]:
+    """Make an environment with episodes long enough to predict far."""
+    steps = _LONG_STEPS if environment == ANYWHERE else None
+    return lambda: gymnasium.make(environment, max_episode_steps=steps)
+
+
+def ablation(seeds: int) -> None:
+    """Leave out one thing at a time, and judge the models of a ball on fresh data."""
+    environment, steps, settings = _SYSTEMS["ball, 32 axes"]
+    rows: Table = []
+    for name, without in _ABLATED.items():
+        for seed in range(seeds):
+            data, _ = collect(environment, steps=steps, seed=seed)
+            jax.clear_caches()  # What is left out is a constant of compiled functions.
+            with tempfile.TemporaryDirectory() as folder, without():
+                fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
+                fresh, _ = collect(environment, steps=_JUDGED_STEPS, seed=1000 + seed)
+                found = judge_model(
+                    fitted.model, fitted.train, fresh, horizons=(1, 10, 30), seed=seed
+                )
+            row: dict[str, object] = {"left out": name, "seed": seed}
+            row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), found.model, strict=True)}
+            row["held out / nats"] = f"{fitted.about['history'][-1][1]['held_out']:.2f}"
+            row["updates"] = fitted.about["history"][-1][0]
+            rows.append(row)
+            print(row, flush=True)
+    write_table("ablation", rows)
 
 
 def jax_updates() -> Callable[[], None]:
@@ -189,11 +229,15 @@ def speed() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("prediction", "speed"), nargs="?", default="speed")
+    parser.add_argument(
+        "what", choices=("prediction", "ablation", "speed"), nargs="?", default="speed"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     if given.what == "speed":
         speed()
+    elif given.what == "ablation":
+        ablation(given.seeds)
     else:
         prediction(given.seeds)
 

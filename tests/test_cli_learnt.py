@@ -74,6 +74,8 @@ def test_a_model_is_refused_other_data(
         ("train --out r", "or an environment by --env ID"),
         ("train --env CartPole-v1 --out r", "action space of CartPole-v1"),
         ("train --data DATA --rounds 1 --out r", "Give --env"),
+        ("train --data DATA --env empowerment/Ball-v0 --out r", "2 actions; got 3 observed"),
+        ("train --data DATA --agents 2 --out r --budget smoke", "channels; got 3"),
         ("train pendulum --out r --rounds -1", "rounds to be at least 0; got -1"),
     ],
 )

@@ -105,9 +105,11 @@ def train_command(arguments: Sequence[str]) -> type[TrainCommand]:
 class EvaluateCommand:
     """Run a trained policy in the real environment, beside one that acts at random.
 
-    The mean action is taken. For the pendulum, held_fraction is the share of episodes of 20 s
-    whose last 5 s are spent within 0.3 rad of upright, from any angle; the time to upright is
-    from hanging at rest.
+    The mean action is taken; under `sampled` are the figures of actions that are drawn, under
+    `uniform` those of random ones. For the pendulum, held_fraction is the share of episodes of
+    20 s whose last 5 s are spent within 0.3 rad of upright, from any angle; the time to upright
+    is from hanging at rest. For balls in a box: how often they touch walls and each other, and
+    how far they keep away.
     """
 
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
@@ -186,5 +188,19 @@ def _in_words(found: dict) -> list[str]:
         sentences.append(
             f"It holds the pendulum upright in {found['held_fraction']:.0%} of episodes (random: "
             f"{found['uniform']['held_fraction']:.0%}); from hanging at rest it {swing} (median)."
+        )
+    if "mean_wall_distance" in found:
+        uniform = found["uniform"]
+        sentences.append(
+            f"It touches a wall {found['wall_touch_fraction']:.1%} of the time (random: "
+            f"{uniform['wall_touch_fraction']:.1%}) and keeps {found['mean_wall_distance']:.2f} "
+            f"from the closest (random: {uniform['mean_wall_distance']:.2f})."
+        )
+    if "contacts_per_step" in found:
+        uniform = found["uniform"]
+        sentences.append(
+            f"Balls are in contact {found['contacts_per_step']:.3f} times a step (random: "
+            f"{uniform['contacts_per_step']:.3f}), {found['mean_pair_distance']:.2f} apart on "
+            f"average (random: {uniform['mean_pair_distance']:.2f})."
         )
     return sentences

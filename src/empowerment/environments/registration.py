@@ -33,7 +33,7 @@ DIRECTION, ANYWHERE = "empowerment/PendulumDirection-v0", "empowerment/PendulumA
 starts at any speed, for data to learn from."""
 
 _EPISODE_STEPS = {"pendulum": 400, "ball": 200, "cart": 200}  # the pendulum's are 20 s
-_SHORT_STEPS = 25
+_SHORT_STEPS = 12
 _GRID_EPISODE_STEPS = 100
 _BALLS_EPISODE_STEPS = 200  # 10 s
 

@@ -12,6 +12,7 @@ from empowerment.experiments.config import Experiment, ModelSettings, check
 from empowerment.experiments.deployment import deploy
 from empowerment.experiments.landscape import make_world, noise
 from empowerment.experiments.learning import (
+    check_log,
     gather,
     keys_of_round,
     load_data,
@@ -92,6 +93,7 @@ def train_agent(
     """
     check(experiment)
     check_model_settings(experiment.model)
+    check_log(experiment)
     world = None if experiment.is_learnt else bounded_world(experiment)
     given = {**asdict(experiment), "seed": seed}
     if world is not None:

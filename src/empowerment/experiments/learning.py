@@ -6,7 +6,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from empowerment.data import Trajectories, Uniform, apart, check, collect, join
+from empowerment.data import (
+    Trajectories,
+    Uniform,
+    apart,
+    check,
+    collect,
+    join,
+    make_environment,
+    spaces_of,
+)
 from empowerment.environments import Held
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.pilot import Explorer, Pilot
@@ -57,6 +66,25 @@ def load_data(folder: Path, number: int, agents: int) -> tuple[Trajectories, ...
     """Read the data of all rounds up to one, each agent by itself."""
     paths = (_data_path(folder, each) for each in range(number + 1))
     return tuple(apart(Trajectories.load(path), agents) for path in paths)
+
+
+def check_log(experiment: Experiment) -> None:
+    """Refuse a log of another system than the environment, before anything is done."""
+    if experiment.data is None or experiment.env is None:
+        return
+    log = Trajectories.load(Path(experiment.data)).spaces
+    environment = make_environment(experiment.env)
+    own = spaces_of(environment, experiment.env)
+    environment.close()
+    sizes = [
+        f"{len(each.observation_names)} observed channels and {len(each.action_names)} actions"
+        for each in (own, log)
+    ]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"Expected the log {experiment.data} to be of {experiment.env}, with {sizes[0]}; got "
+            f"{sizes[1]}."
+        )
 
 
 def _data_path(folder: Path, number: int) -> Path:

@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from empowerment.data import Trajectories, join
 from empowerment.experiments.config import ModelSettings
 from empowerment.experiments.run import Keeper, Run, Say, open_run, read_manifest
 from empowerment.experiments.variational import Progress
-from empowerment.model import DVBF, Scaling, calibrate, prepare
+from empowerment.model import DVBF, Scaling, calibrate, prepare, sequences
 from empowerment.model import training as model_training
 from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.types import Key
@@ -80,7 +81,11 @@ def fit_model(
         path = folder / "data.npz"
         if not path.exists():
             trajectories.save(path)
-        trajectories = Trajectories.load(path)
+        elif not _are_same(trajectories, Trajectories.load(path)):
+            raise ValueError(
+                f"Expected the data that the model in {folder} was begun with, to go on; got "
+                "other data. Fit them to another folder."
+            )
         key = jax.random.key(seed)
         fitted = train_model(run, settings, (trajectories,), seed=seed, progress=progress, key=key)
         run.write_manifest(finished=True)
@@ -195,17 +200,21 @@ def train_model(
         "history": trained.history,
     }
     longest = max(episode.length for episode in held_out.episodes) + 1
-    long = prepare(
-        held_out,
-        held_out,
-        length=min(max(_FORESIGHT, settings.window), longest),
-        seed=seed,
-        scalings=(data.observations, data.actions),
-    )
-    model = calibrate(trained.best, long.held_out, key=calibrate_key)
+    length = min(max(_FORESIGHT, settings.window), longest)
+    long, _ = sequences(held_out, data.observations, data.actions, length=length, seed=seed)
+    model = calibrate(trained.best, long, key=calibrate_key)
     save_tree(model, path, about=about)
     run.end_stage(name, -1)
     return Fitted(model, train, held_out, about)
+
+
+def _are_same(one: Trajectories, other: Trajectories) -> bool:
+    """Tell whether two logs have the same numbers."""
+    return len(one.episodes) == len(other.episodes) and all(
+        np.array_equal(mine.observations, its.observations, equal_nan=True)
+        and np.array_equal(mine.actions, its.actions, equal_nan=True)
+        for mine, its in zip(one.episodes, other.episodes, strict=True)
+    )
 
 
 def _hold_out(parts: tuple[Trajectories, ...], seed: int) -> tuple[Trajectories, Trajectories]:

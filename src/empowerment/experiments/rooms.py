@@ -82,12 +82,15 @@ def arrows(made: Made, episodes: Sequence[Episode], environment: gymnasium.Env) 
     return Arrows(side * middles[enough], means, side)
 
 
-def survey_room(made: Made, folder: Path) -> None:
+def survey_room(made: Made, folder: Path) -> float:
     """Write tables of where balls were, which way they push, and how far apart they kept.
 
     Args:
         made: What a run has made, in an environment of `ROOMS`.
         folder: With the episodes of its evaluation.
+
+    Returns:
+        The share of pushes near walls that are away from them.
     """
     environment = make_environment(environment_of(made.experiment))
     acted = {who: Trajectories.load(folder / f"evaluated-{who}.npz").episodes for who in WHO}
@@ -117,6 +120,7 @@ def survey_room(made: Made, folder: Path) -> None:
             table = {"distance": 0.5 * (edges[1:] + edges[:-1]), **shares}
             write_columns(table, folder / f"{name}.csv")
     environment.close()
+    return found.inward
 
 
 def _places(

@@ -45,13 +45,16 @@ def evaluate_run(
     Returns:
         The figures, as they are in `evaluation.json`.
     """
+    made = load_agent(folder)
     found = evaluate_agent(
-        load_agent(folder),
+        made,
         episodes=episodes,
         seed=seed,
         progress=progress,
         keep=lambda who, acted: acted.save(folder / f"evaluated-{who}.npz"),
     )
+    if made.experiment.env in ROOMS:
+        found["inward_fraction"] = survey_room(made, folder)
     write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
 
@@ -77,8 +80,6 @@ def survey(
         evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
         _film(made, folder)
-    if made.experiment.env in ROOMS and not (folder / "arrows.csv").exists():
-        survey_room(made, folder)
     _landscapes(made, folder, grid, progress)
 
 

@@ -4,7 +4,7 @@ from empowerment.model.calibration import calibrate
 from empowerment.model.dvbf import DVBF, Step
 from empowerment.model.elbo import Elbo, elbo, predict
 from empowerment.model.filter import Filter
-from empowerment.model.fitting import Prepared, action_limits, learnt_world, prepare
+from empowerment.model.fitting import Prepared, action_limits, learnt_world, prepare, sequences
 from empowerment.model.judgement import Judgement, judge_model
 from empowerment.model.scaling import Scaling, fit_scaling, limits_scaling
 from empowerment.model.training import ModelState, Sequences
@@ -31,4 +31,5 @@ __all__ = [
     "limits_scaling",
     "predict",
     "prepare",
+    "sequences",
 ]

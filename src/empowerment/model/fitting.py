@@ -76,19 +76,36 @@ def prepare(
         rows = np.concatenate([episode.observations for episode in train.episodes])
         changes = np.concatenate([np.diff(e.observations, axis=0) for e in train.episodes])
         scalings = fit_scaling(rows, changes), limits_scaling(*action_limits(train))
-    parts, skipped = [], 0
-    for data in (train, held_out):
-        cut = windows(data, length, seed=seed)
-        skipped += cut.skipped
-        parts.append(
-            Sequences(
-                scalings[0].scaled(jnp.asarray(cut.observations, float)),
-                scalings[1].scaled(jnp.asarray(cut.actions, float)),
-                jnp.asarray(cut.starts),
-                length,
-            )
-        )
-    return Prepared(parts[0], parts[1], *scalings, skipped)
+    (learnt, one), (judged, two) = (
+        sequences(data, *scalings, length=length, seed=seed) for data in (train, held_out)
+    )
+    return Prepared(learnt, judged, *scalings, one + two)
+
+
+def sequences(
+    trajectories: Trajectories,
+    observations: Scaling,
+    actions: Scaling,
+    *,
+    length: int,
+    seed: int,
+) -> tuple[Sequences, int]:
+    """Cut data into windows, and scale it.
+
+    Args:
+        trajectories: The data.
+        observations: How observations are scaled.
+        actions: How actions are scaled.
+        length: Observations in a window.
+        seed: Of the actions after an episode has ended.
+
+    Returns:
+        The windows, and how many episodes were too short to have one.
+    """
+    cut = windows(trajectories, length, seed=seed)
+    rows = observations.scaled(jnp.asarray(cut.observations, float))
+    done = actions.scaled(jnp.asarray(cut.actions, float))
+    return Sequences(rows, done, jnp.asarray(cut.starts), length), cut.skipped
 
 
 def action_limits(

@@ -1,0 +1,101 @@
+"""Keep balls off the walls of a box and off each other, from data alone, over seeds."""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks.tables import Table, write_table
+from empowerment.capacity import exact_landscape
+from empowerment.experiments import PRESETS, evaluate_run, load_agent, train_agent
+from empowerment.experiments.charts import learnt_landscape, truth_of
+from empowerment.experiments.landscape import grid_states
+
+_GRID = "15x15"
+_REACH = 1.0
+"""How far a ball gets in a step: farther from all walls, its empowerment is the same."""
+
+
+def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+    """Train one ball by one step and by ten, and compare what both do."""
+    row: dict[str, object] = {"seed": seed}
+    where = {}
+    for preset in ("ball", "ball-10step"):
+        start = time.monotonic()
+        made = train_agent(PRESETS[preset], folder=folder / preset, seed=seed)
+        taken = time.monotonic() - start
+        found = evaluate_run(folder / preset, episodes=episodes)
+        steps = PRESETS[preset].steps
+        row |= {
+            f"touching, n = {steps}": _beside(found, "wall_touch_fraction", 4),
+            f"wall distance, n = {steps}": _beside(found, "mean_wall_distance", 2),
+            f"inward, n = {steps}": f"{found['inward_fraction']:.3f}",
+            f"seconds, n = {steps}": round(taken),
+        }
+        rows = np.loadtxt(folder / preset / "positions.csv", delimiter=",", skiprows=1)
+        where[preset] = rows[:, 3] / rows[:, 3].sum()
+        if steps == 1:
+            world = truth_of(made)[1]
+            states = grid_states(world, _GRID)
+            bound = learnt_landscape(made, states)
+            exact = exact_landscape(world, jnp.asarray(states), steps=1, key=jax.random.key(0))
+            truth = [each.value for each in exact]
+            inner = np.all((states > _REACH) & (states < 10 - _REACH), axis=1)
+            plateau = bound[inner].std() / bound[inner].mean()
+            row |= {
+                "plateau": f"{plateau:.3f}",
+                "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
+            }
+    row["overlap"] = f"{np.minimum(*where.values()).sum():.2f}"
+    return row
+
+
+def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+    """Train four balls and see what they do."""
+    start = time.monotonic()
+    train_agent(PRESETS["balls"], folder=folder / "balls", seed=seed)
+    taken = time.monotonic() - start
+    found = evaluate_run(folder / "balls", episodes=episodes)
+    assert load_agent(folder / "balls").experiment.agents == 4
+    return {
+        "seed": seed,
+        "touching": _beside(found, "wall_touch_fraction", 4),
+        "wall distance": _beside(found, "mean_wall_distance", 2),
+        "contacts": _beside(found, "contacts_per_step", 4),
+        "pair distance": _beside(found, "mean_pair_distance", 2),
+        "close": _beside(found, "close_fraction", 4),
+        "inward": f"{found['inward_fraction']:.3f}",
+        "seconds": round(taken),
+    }
+
+
+def _beside(found: dict[str, Any], name: str, digits: int) -> str:
+    """Give a figure for the mean action, for actions drawn, and for random ones."""
+    values = [found[name], found["sampled"][name], found["uniform"][name]]
+    return " / ".join(f"{value:.{digits}f}" for value in values)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("ball", "balls"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--episodes", type=int, default=50)
+    given = parser.parse_args()
+    rows: Table = []
+    for seed in given.seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            of = ball if given.what == "ball" else balls
+            row = of(seed, given.episodes, Path(folder))
+        rows.append(row)
+        print(row, flush=True)
+    write_table(f"{given.what}-seeds", rows)
+
+
+if __name__ == "__main__":
+    main()
