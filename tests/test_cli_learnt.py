@@ -63,6 +63,18 @@ def test_a_model_is_refused_other_data(
     assert "3 observed channels and 1 actions; got 2 observed channels and 2 actions" in said
 
 
+def test_a_model_does_not_go_on_with_other_data(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = tmp_path / "other.npz"
+    main(["collect", DIRECTION, "--steps", "1000", "--seed", "1", "--out", str(other)])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", str(other), "--out", str(model), "--budget", "smoke", "--resume"])
+    assert stop.value.code == 2
+    assert "got other data" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -18,6 +18,9 @@ from empowerment.worlds import AbstractWorld
 Observe = Callable[[Float[Array, "states axes"]], Float[Array, "states observation"]]
 """Gives what is observed in states."""
 
+_NUM_SAMPLES = 4096
+"""Draws for the bound of a state: differences between states are to be seen, not chance."""
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -75,4 +78,5 @@ def learnt_landscape(
     own = Filter(made.model)
     seen = CHARTS[made.experiment.env].observe(jnp.asarray(states, float))
     first = jnp.repeat(seen[:, None], made.model.num_first, axis=1)
-    return bounds_at(made, np.asarray(jax.jit(jax.vmap(own.init))(first)), 0)
+    found = np.asarray(jax.jit(jax.vmap(own.init))(first))
+    return bounds_at(made, found, 0, num_samples=_NUM_SAMPLES)

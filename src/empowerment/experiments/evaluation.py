@@ -173,19 +173,24 @@ def _empowerment(made: Made, paths: list[Episode], seed: int) -> float:
 
 
 def bounds_at(
-    made: Made, states: Float[np.ndarray, "judged state"], seed: int
+    made: Made, states: Float[np.ndarray, "judged state"], seed: int, *, num_samples: int = 256
 ) -> Float[np.ndarray, " judged"]:
-    """Give the bound of the channel at some states, in nats."""
+    """Give the bound of the channel at some states, in nats, each from so many draws."""
     keys = jax.random.split(jax.random.key(seed), len(states))
-    return np.asarray(_bounds(made.channel, made.world, jnp.asarray(states, float), keys))
+    given = jnp.asarray(states, float)
+    return np.asarray(_bounds(made.channel, made.world, given, keys, num_samples))
 
 
 @eqx.filter_jit
 def _bounds(
-    channel: AbstractChannel, world: Bounded, states: Float[Array, "judged state"], keys: Array
+    channel: AbstractChannel,
+    world: Bounded,
+    states: Float[Array, "judged state"],
+    keys: Array,
+    num_samples: int,
 ) -> Float[Array, " judged"]:
     def of_state(inputs: tuple[State, Array]) -> Array:
         state, key = inputs
-        return empowerment(channel, world, state, key=key).value
+        return empowerment(channel, world, state, num_samples=num_samples, key=key).value
 
     return jax.lax.map(of_state, (states, keys), batch_size=8)
