@@ -58,7 +58,7 @@ def main() -> None:
         }
         rows.append(row)
         print(row, flush=True)
-    write_table("learnt-pendulum", rows)
+    write_table("learnt-pendulum", rows, by=("seed",))
 
 
 if __name__ == "__main__":

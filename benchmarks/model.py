@@ -53,10 +53,11 @@ _UPDATES = 20
 _SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
 
 
-def prediction(seeds: int) -> None:
+def prediction(seeds: int, systems: list[str]) -> None:
     """Judge models on fresh data, over seeds."""
     rows: Table = []
-    for name, (environment, steps, settings) in _SYSTEMS.items():
+    for name in systems:
+        environment, steps, settings = _SYSTEMS[name]
         for seed in range(seeds):
             data, _ = collect(environment, steps=steps, seed=seed)
             start = time.monotonic()
@@ -74,7 +75,7 @@ def prediction(seeds: int) -> None:
             row["seconds"] = round(taken)
             rows.append(row)
             print(row, flush=True)
-    write_table("prediction", rows)
+    write_table("prediction", rows, by=("system", "seed"))
 
 
 def _judged(environment: str) -> Callable[[], gymnasium.Env]:
@@ -103,7 +104,7 @@ def ablation(seeds: int) -> None:
             row["updates"] = fitted.about["history"][-1][0]
             rows.append(row)
             print(row, flush=True)
-    write_table("ablation", rows)
+    write_table("ablation", rows, by=("left out", "seed"))
 
 
 def jax_updates() -> Callable[[], None]:
@@ -233,13 +234,14 @@ def main() -> None:
         "what", choices=("prediction", "ablation", "speed"), nargs="?", default="speed"
     )
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--systems", nargs="+", choices=_SYSTEMS, default=list(_SYSTEMS))
     given = parser.parse_args()
     if given.what == "speed":
         speed()
     elif given.what == "ablation":
         ablation(given.seeds)
     else:
-        prediction(given.seeds)
+        prediction(given.seeds, given.systems)
 
 
 if __name__ == "__main__":

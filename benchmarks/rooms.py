@@ -94,7 +94,7 @@ def main() -> None:
             row = of(seed, given.episodes, Path(folder))
         rows.append(row)
         print(row, flush=True)
-    write_table(f"{given.what}-seeds", rows)
+    write_table(f"{given.what}-seeds", rows, by=("seed",))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,23 @@ _DOCS = Path(__file__).parent.parent / "docs"
 Table = list[dict[str, object]]
 
 
-def write_table(name: str, rows: Table) -> None:
-    """Keep a table, and put it where docs/results.md has its name."""
+def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
+    """Keep a table, and put it where docs/results.md has its name.
+
+    Args:
+        name: Of the table.
+        rows: What was measured.
+        by: The columns that tell rows apart: rows measured before that differ in them stay.
+    """
+    path = _DOCS / "results" / f"{name}.json"
+    if by and path.exists():
+        new = {tuple(row[key] for key in by): row for row in rows}
+        old = {tuple(row[key] for key in by): row for row in json.loads(path.read_text("utf-8"))}
+        rows = list({**old, **new}.values())
+        if by == ("seed",):
+            rows.sort(key=lambda row: str(row["seed"]).zfill(9))
     print(f"{name}\n{_markdown(rows)}\n", flush=True)
-    (_DOCS / "results" / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    path.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
     page = _DOCS / "results.md"
     text = page.read_text(encoding="utf-8")
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
