@@ -150,11 +150,16 @@ def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.Capture
 
 
 def test_a_report_is_drawn_of_what_was_learnt(run: Path):
-    main(["report", str(run)])
+    main(["report", str(run), "--grid", "3x3"])
     page = (run / "report.html").read_text()
     assert "<video" in page
     assert DIRECTION in page
-    assert {path.stem for path in (run / "figures").glob("*.png")} == {"snapshots", "training"}
+    assert {path.stem for path in (run / "figures").glob("*.png")} == {
+        "training",
+        "snapshots",
+        "landscape",
+        "landscapes",
+    }
 
 
 def test_a_trained_policy_collects(run: Path, tmp_path: Path):
