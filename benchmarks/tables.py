@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 _DOCS = Path(__file__).parent.parent / "docs"
 
@@ -20,9 +21,8 @@ def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
     if by and path.exists():
         new = {tuple(row[key] for key in by): row for row in rows}
         old = {tuple(row[key] for key in by): row for row in json.loads(path.read_text("utf-8"))}
-        rows = list({**old, **new}.values())
-        if by == ("seed",):
-            rows.sort(key=lambda row: str(row["seed"]).zfill(9))
+        merged: dict[Any, dict[str, object]] = {**old, **new}
+        rows = [merged[key] for key in sorted(merged)]
     print(f"{name}\n{_markdown(rows)}\n", flush=True)
     path.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
     page = _DOCS / "results.md"

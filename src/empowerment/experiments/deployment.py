@@ -35,8 +35,9 @@ def deploy(
         folder: The run folder.
     """
     if experiment.is_learnt:
+        # Of several agents the controller is of one: it cannot act in their environment alone.
         environment = experiment.env if experiment.agents == 1 else None
-        interval = None if environment is None else _interval_of(environment)
+        interval = None if experiment.env is None else _interval_of(experiment.env)
     else:
         environment = ENVIRONMENTS[experiment.world]
         interval = getattr(world.world, "interval", None)

@@ -88,6 +88,7 @@ def evaluate_agent(
         "sampled": made.pilot(sample=True),
         "uniform": Uniform(spaces),
     }
+    track = tracker(made.model, made.experiment.agents)
     found: dict[str, Any] = {}
     for done, (who, actor) in enumerate(acting.items()):
         paths = []
@@ -95,7 +96,7 @@ def evaluate_agent(
             paths.append(run_episode(environment, actor, seed=seed + episode))
             at, total = done * episodes + episode + 1, len(acting) * episodes
             progress(f"evaluating {who}", at, total)
-        figures: dict[str, Any] = {"empowerment_mean": _empowerment(made, paths, seed)}
+        figures: dict[str, Any] = {"empowerment_mean": _empowerment(made, track, paths, seed)}
         lengths = np.array([len(path.actions) for path in paths]) * maker.count
         figures["survived_fraction"] = float(np.mean([not path.terminated for path in paths]))
         figures["episode_length_mean"] = float(lengths.mean())
@@ -164,9 +165,8 @@ def states_of(track: Track, path: Episode) -> Float[np.ndarray, "times state"]:
     return np.concatenate(found)
 
 
-def _empowerment(made: Made, paths: list[Episode], seed: int) -> float:
+def _empowerment(made: Made, track: Track, paths: list[Episode], seed: int) -> float:
     """Give the mean bound of the channel at some of the states passed through, in nats."""
-    track = tracker(made.model, made.experiment.agents)
     states = np.concatenate([states_of(track, path) for path in paths])
     chosen = np.random.default_rng(seed).integers(0, len(states), _NUM_JUDGED)
     return float(bounds_at(made, states[chosen], seed).mean())

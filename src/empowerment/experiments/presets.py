@@ -7,6 +7,19 @@ from empowerment.experiments.config import Experiment, ModelSettings
 LEARNT = Experiment(family="codebook", steps=5)
 """How a world that nobody tuned for is learnt and acted in."""
 
+_BALL = replace(
+    LEARNT,
+    env="empowerment/Ball-v0",
+    process_noise=False,
+    steps=1,
+    resolution=0.2,
+    channel_updates=2000,
+    horizon=15,
+    first_beta=8.0,
+    last_beta=8.0,
+    model=ModelSettings(latent_size=6),
+)
+
 # Each number that is the paper's is from App. A.3.1 of Karl et al. (2018): four layers of 128
 # tanh for policy, source and planning; beta from 5 to 2000 over 800 epochs; one step. It states
 # neither T, M, the learning rate nor how long an epoch is: those are ours, an epoch is 4 updates.
@@ -22,30 +35,8 @@ PRESETS: dict[str, Experiment] = {
         model=ModelSettings(latent_size=4, model_depth=2, window=10, model_updates=8000),
     ),
     # Sizes and beta of the -paper presets: App. A.2.3 of Karl et al. (2018).
-    "ball": replace(
-        LEARNT,
-        env="empowerment/Ball-v0",
-        process_noise=False,
-        steps=1,
-        resolution=0.2,
-        channel_updates=2000,
-        horizon=15,
-        first_beta=8.0,
-        last_beta=8.0,
-        model=ModelSettings(latent_size=6),
-    ),
-    "ball-10step": replace(
-        LEARNT,
-        env="empowerment/Ball-v0",
-        process_noise=False,
-        steps=10,
-        resolution=1.0,
-        channel_updates=1000,
-        horizon=15,
-        first_beta=8.0,
-        last_beta=8.0,
-        model=ModelSettings(latent_size=6),
-    ),
+    "ball": _BALL,
+    "ball-10step": replace(_BALL, steps=10, resolution=1.0, channel_updates=1000),
     "balls": replace(
         LEARNT,
         env="empowerment/Balls-v0",

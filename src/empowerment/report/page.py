@@ -32,6 +32,9 @@ _TITLES = {
     "training": "Training",
 }
 
+_ON = ("critic", "process_noise")
+"""Settings that are on unless a flag turns them off; the others are off."""
+
 
 def write_report(folder: Path) -> Path:
     """Draw a run from the files in its folder, and put everything into one page.
@@ -256,12 +259,12 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 
 
 def _flags(settings: dict[str, Any]) -> str:
-    """Give the flags that make the preset `pendulum`, with critic and not joint, this run."""
+    """Give the flags that make the preset `pendulum` this run."""
     words = []
     for name, value in _flat(settings).items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):
-            words += [] if value == (name == "critic") else [f"--{'' if value else 'no-'}{flag}"]
+            words += [] if value == (name in _ON) else [f"--{'' if value else 'no-'}{flag}"]
         elif value is not None and name != "noise":
             words.append(f"--{flag} {value}")
     return " ".join(words)

@@ -20,7 +20,7 @@ def draw_positions(path: Path) -> Figure:
     table = read_states(path, ["x", "y", *_WHO])
     count = round(len(table) ** 0.5)
     side = table[:, :2].min() + table[:, :2].max()
-    figure, all_axes = plt.subplots(1, len(_WHO), figsize=(11, 3.6), layout="constrained")
+    figure, all_axes = plt.subplots(1, len(_WHO), figsize=(11, 4.1), layout="constrained")
     for axes, label, share in zip(all_axes, _WHO.values(), table[:, 2:].T, strict=True):
         axes.imshow(
             share.reshape(count, count).T,
