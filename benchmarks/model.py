@@ -26,12 +26,12 @@ from empowerment.model import training as model_training
 
 _HORIZONS = (1, 10, 20, 30)
 _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
-    "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=32)),
-    "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=6)),
+    "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=32, stray=0.0)),
+    "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=6, stray=0.0)),
     "ball, 32 axes, as printed": (
         ENVIRONMENTS["ball"],
         20_000,
-        ModelSettings(latent_size=32, printed=True),
+        ModelSettings(latent_size=32, printed=True, stray=0.0),
     ),
     "pendulum": (ANYWHERE, 10_000, PRESETS["pendulum-learnt"].model),
 }

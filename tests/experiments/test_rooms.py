@@ -65,7 +65,7 @@ def test_distances_are_those_that_the_environment_tells():
         told.append(info)
     episode = Episode(np.stack(seen), np.zeros((60, 8)), terminated=False, truncated=True)
     late = episode.part(1, 60)
-    found = balls([late], environment)
+    found = balls([late], environment, ())
     assert found["mean_wall_distance"] == pytest.approx(
         np.mean([info["wall_distances"] for info in told]), rel=1e-5
     )
@@ -79,7 +79,7 @@ def test_balls_that_touch_are_counted():
     apart = np.array([[0.66, 5, 0, 0], [3, 5, 0, 0], [4.3, 5, 0, 0], [8, 8, 0, 0]])
     rows = np.concatenate([apart, np.ones((4, 40))], axis=1)
     episode = Episode(np.stack([joint(rows)] * 2), np.zeros((1, 8)), False, True)  # noqa: FBT003
-    found = balls([episode], environment)
+    found = balls([episode], environment, ())
     assert found["wall_touch_fraction"] == 0.25
     assert found["contacts_per_step"] == 1
     assert found["close_fraction"] == pytest.approx(1 / 6)

@@ -5,7 +5,7 @@ from empowerment.data.checks import Channel, Description, check, describe, refus
 from empowerment.data.collection import Report, collect
 from empowerment.data.crew import Lost
 from empowerment.data.door import make_environment, spaces_of
-from empowerment.data.episodes import Actor, Uniform
+from empowerment.data.episodes import Actor, Idle, Uniform
 from empowerment.data.imports import from_arrays, from_minari, read_minari
 from empowerment.data.mending import Mending, mend
 from empowerment.data.spaces import Spaces
@@ -19,6 +19,7 @@ __all__ = [
     "Channel",
     "Description",
     "Episode",
+    "Idle",
     "Lost",
     "Mending",
     "Report",

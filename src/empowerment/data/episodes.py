@@ -57,6 +57,29 @@ class Uniform:
         return self._random.uniform(self._low, self._high).astype(np.float32)
 
 
+class Idle:
+    """Do nothing: zero, or what is allowed that is closest to it.
+
+    Args:
+        spaces: What observations and actions may be.
+    """
+
+    def __init__(self, spaces: Spaces):
+        self._action = np.clip(
+            np.zeros_like(spaces.action_low), spaces.action_low, spaces.action_high
+        )
+
+    def reset(self, *, seed: int) -> None:
+        """Begin an episode; there is nothing random in it."""
+
+    def __call__(
+        self, observation: Float32[np.ndarray, " observation"]
+    ) -> Float32[np.ndarray, " action"]:
+        """Give the same action, whatever is observed."""
+        del observation
+        return self._action
+
+
 @dataclass(frozen=True)
 class Job:
     """All that is needed to run any of the episodes of a collection.

@@ -5,7 +5,7 @@ from empowerment.environments.continuous import WorldEnv
 from empowerment.environments.discrete import GridEnv
 from empowerment.environments.parallel import make_parallel
 from empowerment.environments.registration import ANYWHERE, BALLS, DIRECTION, ENVIRONMENTS, register
-from empowerment.environments.repeat import ActionRepeat, Held
+from empowerment.environments.repeat import ActionRepeat, Held, repeats_of
 
 register()
 
@@ -23,4 +23,5 @@ __all__ = [
     "make_parallel",
     "per_ball",
     "register",
+    "repeats_of",
 ]

@@ -12,23 +12,31 @@ class ActionRepeat(gymnasium.Wrapper):
     Args:
         env: The environment.
         count: For how many steps an action is held.
+
+    Attributes:
+        count: As given.
     """
 
     def __init__(self, env: gymnasium.Env, count: int):
         if count < 1:
             raise ValueError(f"Expected an action to be held for one step or more; got {count}.")
         super().__init__(env)
-        self._count = count
+        self.count = count
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act for as many steps; rewards add up."""
         total = 0.0
-        for left in reversed(range(self._count)):
+        for left in reversed(range(self.count)):
             observation, reward, terminated, truncated, info = self.env.step(action)
             total += float(reward)
             if terminated or truncated or not left:
                 return observation, total, terminated, truncated, info
         raise AssertionError
+
+
+def repeats_of(environment: gymnasium.Env) -> int:
+    """Give for how many steps an environment holds an action."""
+    return environment.count if isinstance(environment, ActionRepeat) else 1
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ class ModelSettings:
     printed: bool = False
     """Take activations, scales and transition as the paper prints them."""
 
+    stray: float = 0.01
+    """How often, in training, a value that is observed may be far off what is expected, as upon a
+    contact. 0 suits what moves smoothly, and many channels that are nearly always foreseen."""
+
     window: int = 20
     """Observations in a sequence that the model learns from."""
 
@@ -98,6 +102,9 @@ class Experiment:
     """Train source and planning on together with the policy, as in Algorithm 1, and take the
     bound from them. Otherwise they are left as they are and a network is fitted to the bound."""
 
+    bound_states: int = 8192
+    """States at which the bound is evaluated, to fit a network to it."""
+
     policy_updates: int = 2000
     """Updates of the policy."""
 
@@ -139,11 +146,13 @@ class Experiment:
 
 _SMOKE = {
     "channel_updates": 100,
+    "bound_states": 512,
     "policy_updates": 100,
     "num_starts": 8,
     "horizon": 8,
     "data_steps": 1000,
     "round_steps": 500,
+    "width": 32,
 }
 _MODEL_SMOKE = {"model_updates": 100, "model_batch": 16, "model_width": 32}
 
@@ -173,6 +182,7 @@ def check(experiment: Experiment) -> None:
         "agents": 1,
         "steps": 1,
         "channel_updates": 1,
+        "bound_states": 1,
         "policy_updates": 100,
         "horizon": 1,
         "num_starts": 1,

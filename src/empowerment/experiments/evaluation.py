@@ -15,17 +15,20 @@ from empowerment.channel import AbstractChannel, empowerment
 from empowerment.data import (
     Actor,
     Episode,
+    Idle,
     Trajectories,
     Uniform,
     make_environment,
     spaces_of,
 )
-from empowerment.environments import ENVIRONMENTS, Held
+from empowerment.environments import ENVIRONMENTS, Held, repeats_of
 from empowerment.experiments.agent import Made, Progress
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.measures import (
+    IDLE,
     MEASURES,
     SET_BY_STATE,
+    WATCHES,
     hanging_starts,
     time_to_upright,
 )
@@ -36,11 +39,18 @@ from empowerment.worlds import Bounded
 WHO = ("policy", "sampled", "uniform")
 """Who acts in an evaluation: the policy by its mean action, by draws, and one at random."""
 
+ZERO = "zero"
+"""Who does nothing, where that is worth a look."""
+
 _NUM_JUDGED = 256
 """States along the way at which the channel is asked for the empowerment."""
 
 _LONGEST = 2000
 """Steps after which an episode is cut, where the environment itself sets no limit."""
+
+
+def _look_away() -> None:
+    """Look at nothing."""
 
 
 def environment_of(experiment: Experiment) -> Held:
@@ -75,8 +85,9 @@ def evaluate_agent(
 
     Returns:
         The figures of the policy, those of its actions drawn rather than taken by their mean
-        under `sampled`, those of a uniformly random one under `uniform`, and how they were made.
-        A policy survives an episode that is never terminated.
+        under `sampled`, those of a uniformly random one under `uniform`, of one that does nothing
+        under `zero` where that is worth a look, and how they were made. A policy survives an
+        episode that is never terminated.
     """
     if episodes < 1:
         raise ValueError(f"Expected at least one episode; got {episodes}.")
@@ -88,34 +99,46 @@ def evaluate_agent(
         "sampled": made.pilot(sample=True),
         "uniform": Uniform(spaces),
     }
+    if maker.id in IDLE:
+        acting[ZERO] = Idle(spaces)
+    longest = limit_of(environment)
+    watch = WATCHES.get(maker.id)
     track = tracker(made.model, made.experiment.agents)
     found: dict[str, Any] = {}
     for done, (who, actor) in enumerate(acting.items()):
-        paths = []
+        paths, watched = [], []
         for episode in range(episodes):
-            paths.append(run_episode(environment, actor, seed=seed + episode))
+            seen: list[float] = []
+            look = (lambda seen=seen: seen.append(watch(environment))) if watch else _look_away
+            paths.append(run_episode(environment, actor, seed=seed + episode, look=look))
+            watched.append(np.array(seen))
             at, total = done * episodes + episode + 1, len(acting) * episodes
             progress(f"evaluating {who}", at, total)
         figures: dict[str, Any] = {"empowerment_mean": _empowerment(made, track, paths, seed)}
-        lengths = np.array([len(path.actions) for path in paths]) * maker.count
+        lengths = np.minimum([maker.count * path.length for path in paths], longest)
         figures["survived_fraction"] = float(np.mean([not path.terminated for path in paths]))
         figures["episode_length_mean"] = float(lengths.mean())
         figures["episode_length_median"] = float(np.median(lengths))
         if maker.id in MEASURES:
-            figures |= MEASURES[maker.id](paths, environment)
+            figures |= MEASURES[maker.id](paths, environment, watched)
         if who == "policy" and maker.id in SET_BY_STATE:
             figures |= _swing_up(environment, actor, episodes, seed)
         found[who] = figures
         keep(who, Trajectories(tuple(paths), spaces, {"environment": maker.id, "seed": seed}))
     environment.close()
     return {
-        **found["policy"],
-        "sampled": found["sampled"],
-        "uniform": found["uniform"],
+        **found.pop("policy"),
+        **found,
         "episodes": episodes,
         "seed": seed,
         "environment": maker.id,
     }
+
+
+def limit_of(environment: gymnasium.Env) -> int:
+    """Give after how many steps an episode is cut, counted without repetitions of actions."""
+    own = environment.spec.max_episode_steps if environment.spec else None
+    return own or _LONGEST * repeats_of(environment)
 
 
 def run_episode(
@@ -124,9 +147,10 @@ def run_episode(
     *,
     seed: int,
     start: np.ndarray | None = None,
-    look: Callable[[], None] = lambda: None,
+    look: Callable[[], None] = _look_away,
+    longest: int = _LONGEST,
 ) -> Episode:
-    """Run one episode to its end, with a look at every observation."""
+    """Run one episode to its end, with a look before every action."""
     options = None if start is None else {"state": start}
     observation, _ = environment.reset(seed=seed, options=options)
     actor.reset(seed=seed)
@@ -140,7 +164,7 @@ def run_episode(
         observation, _, terminated, truncated, _ = environment.step(action)
         seen.append(observation)
         done.append(action)
-        truncated = truncated or len(done) >= _LONGEST
+        truncated = truncated or len(done) >= longest
     return Episode(np.stack(seen), np.stack(done), bool(terminated), bool(truncated))
 
 

@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.data import Episode
-from empowerment.environments import BALLS, DIRECTION, ENVIRONMENTS, BallsEnv, per_ball
+from empowerment.environments import (
+    BALLS,
+    DIRECTION,
+    ENVIRONMENTS,
+    BallsEnv,
+    per_ball,
+    repeats_of,
+)
 from empowerment.environments.physics import RADIUS, SKIN
 from empowerment.experiments.held import UPRIGHT
 
@@ -25,19 +32,34 @@ _CLOSE = 1.1
 SET_BY_STATE = (ENVIRONMENTS["pendulum"], DIRECTION)
 """Pendulums that can be set to hang."""
 
-Measure = Callable[[Sequence[Episode], gymnasium.Env], dict[str, float]]
-"""Gives figures of episodes in an environment."""
+BIPED = "BipedalWalker-v3"
+"""Gymnasium's robot with two legs."""
+
+_STANDING_HEIGHT, _STANDING_ANGLE = 4.8, 0.4
+"""A robot stands whose hull is above the one and tilted by less than the other."""
+
+Watched = Sequence[Float[np.ndarray, " steps"]]
+"""What was watched in each of some episodes, before each action."""
+
+Measure = Callable[[Sequence[Episode], gymnasium.Env, Watched], dict[str, float]]
+"""Gives figures of episodes in an environment, with what was watched."""
 
 
-def pendulum(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+def pendulum(
+    episodes: Sequence[Episode], environment: gymnasium.Env, watched: Watched
+) -> dict[str, float]:
     """Give the share of episodes that end with the pendulum held upright."""
+    del environment, watched
     last = round(_HELD_SECONDS / _INTERVAL)
     held = [np.all(np.abs(angle_of(each.observations[-last:])) <= UPRIGHT) for each in episodes]
     return {"held_fraction": float(np.mean(held))}
 
 
-def ball(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+def ball(
+    episodes: Sequence[Episode], environment: gymnasium.Env, watched: Watched
+) -> dict[str, float]:
     """Give how often a ball touches a wall, and how far from the closest one it is."""
+    del watched
     space = environment.observation_space
     assert isinstance(space, gymnasium.spaces.Box)
     places = np.concatenate([each.observations for each in episodes])
@@ -48,8 +70,11 @@ def ball(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, f
     }
 
 
-def balls(episodes: Sequence[Episode], environment: gymnasium.Env) -> dict[str, float]:
+def balls(
+    episodes: Sequence[Episode], environment: gymnasium.Env, watched: Watched
+) -> dict[str, float]:
     """Give how far balls are from the walls and from each other, and how often they touch."""
+    del watched
     room = environment.unwrapped
     assert isinstance(room, BallsEnv)
     walls, pairs = ball_distances(episodes, room)
@@ -73,12 +98,49 @@ def ball_distances(
     return walls, np.linalg.norm(places[:, first] - places[:, second], axis=-1)
 
 
+def biped(
+    episodes: Sequence[Episode], environment: gymnasium.Env, watched: Watched
+) -> dict[str, float]:
+    """Give how a robot holds itself, and how long.
+
+    Standing is a share of all steps that there could have been: after its end, a robot does not
+    stand. Height and angle are means over the steps that there were.
+    """
+    spec = environment.spec
+    assert spec is not None
+    assert spec.max_episode_steps is not None
+    held = repeats_of(environment)
+    height = np.concatenate(watched)
+    angle = np.concatenate([np.abs(each.observations[:-1, 0]) for each in episodes])
+    standing = (height > _STANDING_HEIGHT) & (angle < _STANDING_ANGLE)
+    longest = -(-spec.max_episode_steps // held)
+    lengths = np.minimum([held * each.length for each in episodes], spec.max_episode_steps)
+    return {
+        "standing_fraction": float(standing.sum() / (len(episodes) * longest)),
+        "mean_height": float(height.mean()),
+        "mean_abs_angle": float(angle.mean()),
+        "steps_to_end_median": float(np.median(lengths)),
+    }
+
+
+def hull_height(environment: gymnasium.Env) -> float:
+    """Give how high up the hull of the robot is."""
+    return float(environment.unwrapped.hull.position.y)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+WATCHES: dict[str, Callable[[gymnasium.Env], float]] = {BIPED: hull_height}
+"""What is not observed and worth watching, by the id of an environment."""
+
+IDLE = (BIPED,)
+"""Environments in which to do nothing is a policy worth comparing with."""
+
 MEASURES: dict[str, Measure] = {
     ENVIRONMENTS["pendulum"]: pendulum,
     DIRECTION: pendulum,
     "Pendulum-v1": pendulum,
     ENVIRONMENTS["ball"]: ball,
     BALLS: balls,
+    BIPED: biped,
 }
 """What is measured in an environment, by its id."""
 

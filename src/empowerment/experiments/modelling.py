@@ -239,6 +239,8 @@ def check_model_settings(settings: ModelSettings) -> None:
             raise ValueError(
                 f"Expected {name} to be at least {least}; got {getattr(settings, name)}."
             )
+    if not 0 <= settings.stray < 1:
+        raise ValueError(f"Expected stray to be at least 0 and less than 1; got {settings.stray}.")
     if not 0 < settings.model_learning_rate < float("inf"):
         raise ValueError(
             "Expected model_learning_rate to be positive and finite; got "
@@ -257,6 +259,7 @@ def _fresh(settings: ModelSettings, observations: Scaling, actions: Scaling, key
         depth=settings.model_depth,
         num_first=settings.num_first,
         printed=settings.printed,
+        stray=settings.stray,
         key=key,
     )
 

@@ -82,7 +82,12 @@ def fit_bound(
         return load_tree(unfitted(experiment, world), path)
     progress("fitting the bound", 0, 1)
     surrogate = fit_surrogate(
-        channel, world, width=experiment.width, depth=experiment.depth, key=key
+        channel,
+        world,
+        num_states=experiment.bound_states,
+        width=experiment.width,
+        depth=experiment.depth,
+        key=key,
     )
     save_tree(surrogate, path, about={"error": float(surrogate.error)})
     return surrogate

@@ -11,10 +11,11 @@ import numpy as np
 from empowerment.data import spaces_of
 from empowerment.environments import Held
 from empowerment.experiments.agent import Made, Progress, load_agent
+from empowerment.experiments.biped import survey_biped
 from empowerment.experiments.charts import CHARTS, learnt_landscape, truth_of
 from empowerment.experiments.evaluation import WHO, environment_of, evaluate_agent, run_episode
 from empowerment.experiments.landscape import compute_landscape, grid_states, noise
-from empowerment.experiments.measures import SET_BY_STATE, hanging_starts
+from empowerment.experiments.measures import BIPED, SET_BY_STATE, hanging_starts
 from empowerment.experiments.rooms import ROOMS, survey_room
 from empowerment.experiments.variational import variational_landscape
 from empowerment.files import write_whole
@@ -80,6 +81,8 @@ def survey(
         evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
         _film(made, folder)
+    if made.experiment.env == BIPED:
+        survey_biped(made, folder, progress)
     _landscapes(made, folder, grid, progress)
 
 

@@ -81,6 +81,9 @@ class DVBF(eqx.Module):
         latent_size: The number of axes of a state.
         num_first: How many observations the first state is recognised from, $K$.
         printed: Whether everything is as the paper prints it.
+        stray: How often a value that is observed is far off what is expected, in training.
+            Where the noise is Gaussian alone, the few rows that nobody could foresee, such as a
+            contact, outweigh all the others.
     """
 
     recognition: Network
@@ -96,6 +99,7 @@ class DVBF(eqx.Module):
     latent_size: int = eqx.field(static=True)
     num_first: int = eqx.field(static=True)
     printed: bool = eqx.field(static=True)
+    stray: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class DVBF(eqx.Module):
         depth: int = 1,
         num_first: int = 1,
         printed: bool = False,
+        stray: float = 0.0,
         key: Key,
     ):
         seen, done = observations.offset.size, actions.offset.size
@@ -132,6 +137,7 @@ class DVBF(eqx.Module):
         self.latent_size = latent_size
         self.num_first = num_first
         self.printed = printed
+        self.stray = stray
 
     def recognise(self, first: Float[Array, "first observation"]) -> Gaussian:
         r"""Give what the first observations say of $w_1$; its prior is standard normal."""

@@ -1,5 +1,6 @@
 """What a learnt world is judged by while it learns."""
 
+import math
 from collections.abc import Callable
 
 import equinox as eqx
@@ -10,6 +11,9 @@ from jaxtyping import Array, Float
 from empowerment.distributions import Gaussian, divergence_from_standard
 from empowerment.model.dvbf import DVBF, Step
 from empowerment.types import Action, Key, Observation, Scalar, State
+
+_WIDE = 3.0
+"""The scale of values that are far off, where the model allows for them."""
 
 
 class Elbo(eqx.Module):
@@ -55,7 +59,8 @@ def elbo(
 
     Deviation: the divergence is printed with a plus. From a random time in the first half on, a
     second state goes on without measurements; how well it predicts the rest is `prediction`, a
-    term of its own beside the bound.
+    term of its own beside the bound. With `model.stray`, each value observed is once in a while
+    far off what is expected.
 
     Args:
         model: The model.
@@ -101,11 +106,11 @@ def elbo(
     )
     seen = _table(model.decoder, jnp.concatenate([start[None], states.filtered]))
     foreseen = _table(model.decoder, states.blind)
-    prediction = _log_prob(foreseen, model.drift, observed[1:]) * blind[1:].astype(start.dtype)
+    foretold = _log_prob(foreseen, model.drift, observed[1:], model.stray)
     return Elbo(
-        _log_prob(seen, model.noise, observed).sum(0),
+        _log_prob(seen, model.noise, observed, model.stray).sum(0),
         jax.vmap(divergence_from_standard)(first) + divergences.sum(0),
-        prediction.sum(0),
+        jnp.sum(foretold * blind[1:].astype(start.dtype), axis=0),
     )
 
 
@@ -123,10 +128,16 @@ def _log_prob(
     means: Float[Array, "times sequences size"],
     scale: Observation,
     values: Float[Array, "times sequences size"],
+    stray: float,
 ) -> Float[Array, "times sequences"]:
-    """Evaluate the log-density of each row."""
-    density = jax.vmap(jax.vmap(lambda mean, value: Gaussian(mean, scale).log_prob(value)))
-    return density(means, values)
+    """Evaluate the log-density of each row, in which some values may be far off."""
+    off = (values - means) ** 2
+    scales = scale[None, None]
+    density = jnp.log((1 - stray) / scales) - off / (2 * scales**2)
+    if stray:
+        far = math.log(stray / _WIDE) - off / (2 * _WIDE**2)
+        density = jnp.logaddexp(density, far)
+    return jnp.sum(density - 0.5 * math.log(2 * math.pi), axis=2)
 
 
 def predict(

@@ -12,6 +12,7 @@ from jaxtyping import Float, UInt8
 from matplotlib.figure import Figure
 
 from empowerment.files import write_whole
+from empowerment.report.biped import draw_fall, draw_pushes, draw_survival
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.film import read_film
 from empowerment.report.rooms import draw_arrows, draw_distances, draw_positions
@@ -29,8 +30,14 @@ _TITLES = {
     "positions": "Where balls are",
     "arrows": "Which way the policy pushes, on the mean over all that else may be",
     "distances": "How far balls keep from the walls and from each other",
+    "survival": "How long the robot lasts",
+    "pushes": "How hard it can be pushed",
+    "fall": "Empowerment along an episode in which it is made to fall",
     "training": "Training",
 }
+
+_TABLES = {"survival": draw_survival, "pushes": draw_pushes, "fall": draw_fall}
+"""What is drawn from a table of the same name."""
 
 _ON = ("critic", "process_noise")
 """Settings that are on unless a flag turns them off; the others are off."""
@@ -63,6 +70,9 @@ def write_report(folder: Path) -> Path:
         figures["arrows"] = draw_arrows(folder / "arrows.csv")
     if (folder / "walls.csv").exists():
         figures["distances"] = draw_distances(folder / "walls.csv", folder / "pairs.csv")
+    for name, draw in _TABLES.items():
+        if (folder / f"{name}.csv").exists():
+            figures[name] = draw(folder / f"{name}.csv")
     pictures = folder / "figures"
     pictures.mkdir(exist_ok=True)
     for name, figure in figures.items():
@@ -222,11 +232,12 @@ def _page(
         )
         return f"<table>{cells}</table>"
 
-    beside = {"actions drawn": evaluation.get("sampled", {}), "random": evaluation["uniform"]}
+    labels = {"sampled": "actions drawn", "uniform": "random", "zero": "no action"}
+    beside = {label: evaluation[who] for who, label in labels.items() if who in evaluation}
     numbers = {}
     for name, value in evaluation.items():
         others = [f"{who}: {_text(rest[name])}" for who, rest in beside.items() if name in rest]
-        if name not in ("sampled", "uniform"):
+        if name not in labels:
             numbers[name] = f"{_text(value)} ({', '.join(others)})" if others else value
     parts = [
         f"<h2>{_TITLES[name]}</h2><img src='{inside(f'figures/{name}.png', 'image/png')}' "
