@@ -1,6 +1,6 @@
 """The pipeline of an agent: learn its world if need be, its channel, and its policy."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import jax
@@ -154,11 +154,12 @@ def _train(
     return Made(experiment, seed, world, channel, surrogate, agent.policy, model)
 
 
-def load_agent(folder: Path) -> Made:
+def load_agent(folder: Path, *, rounds: int | None = None) -> Made:
     """Read what a finished run has made.
 
     Args:
         folder: The run folder.
+        rounds: After how many rounds of its own data; after all of them if not given.
 
     Raises:
         ValueError: If it is not one, is not finished, or is damaged.
@@ -177,6 +178,13 @@ def load_agent(folder: Path) -> Made:
     seed = settings.pop("seed")
     settings.pop("noise", None)
     experiment = Experiment(model=ModelSettings(**settings.pop("model")), **settings)
+    if rounds is not None:
+        if not 0 <= rounds <= experiment.rounds:
+            raise ValueError(
+                f"Expected a round from 0 to {experiment.rounds}, as the run in {folder} has; got "
+                f"{rounds}."
+            )
+        experiment = replace(experiment, rounds=rounds)
     number, model = experiment.rounds if experiment.is_learnt else 0, None
     if experiment.is_learnt:
         model, _ = read_model(path_of(folder, "model", number))

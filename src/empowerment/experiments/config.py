@@ -164,7 +164,7 @@ def with_budget(experiment: Experiment, budget: str) -> Experiment:
     if budget == "full":
         return experiment
     model = with_model_budget(experiment.model, budget)
-    return replace(experiment, **_SMOKE, model=model)
+    return replace(experiment, **_SMOKE, rounds=min(experiment.rounds, 1), model=model)
 
 
 def with_model_budget(settings: ModelSettings, budget: str) -> ModelSettings:

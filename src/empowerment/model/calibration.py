@@ -23,7 +23,6 @@ _MOST = 8.0
 """The largest factor that is looked at, and how often the range is halved."""
 
 
-@eqx.filter_jit
 def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
     """Find out how much of the prior's scale is noise of the world.
 
@@ -44,13 +43,24 @@ def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
     """
     choice_key, draw_key = jax.random.split(key)
     chosen = jax.random.randint(choice_key, (_NUM_WINDOWS,), 0, sequences.starts.size)
-    observations, actions = sequences.take(chosen)
+    return _calibrate(model, *sequences.take(chosen), draw_key)
+
+
+@eqx.filter_jit
+def _calibrate(
+    model: DVBF,
+    observations: Float[Array, "windows times observation"],
+    actions: Float[Array, "windows steps action"],
+    key: Key,
+) -> DVBF:
+    """Calibrate by some windows; compiled by itself, whatever the size of the data."""
+    length = observations.shape[1]
     states, moved = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
     shape = jnp.sqrt(jnp.mean(moved**2, axis=(0, 1)))
-    settled = min(_SETTLING, sequences.length // 4)
-    first = min(max(settled, model.num_first), sequences.length - 2)
-    later = (sequences.length - 1 - first) // 2
-    keys = jax.random.split(draw_key, _NUM_WINDOWS)
+    settled = min(_SETTLING, length // 4)
+    first = min(max(settled, model.num_first), length - 2)
+    later = (length - 1 - first) // 2
+    keys = jax.random.split(key, _NUM_WINDOWS)
 
     def coverage(factor: Scalar) -> Scalar:
         calm = eqx.tree_at(lambda made: made.calm, model, factor * shape)

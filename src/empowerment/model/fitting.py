@@ -23,6 +23,10 @@ _MAX_CANDIDATES = 32768
 _NUM_PLACES = 2048
 """States that are far from each other, at most, and as many by chance, that stand for a world."""
 
+_NUM_BEGINNINGS = 1024
+"""Beginnings of episodes that stand for all: as many in each round, so that nothing that goes on
+from them is compiled again."""
+
 _SETTLING = 0.25
 """The share of a window after which the filter is taken to have settled."""
 
@@ -159,7 +163,8 @@ def learnt_world(
     middle, spread = found.mean(0), found.std(0) + 1e-3
     places = _cover((found - middle[None]) / spread[None], found, generator)
     firsts = np.stack([_first(e.observations, model.num_first) for e in trajectories.episodes])
-    beginnings = _begin(model, jnp.asarray(firsts[:_MAX_CANDIDATES], float))
+    drawn = np.resize(generator.permutation(len(firsts)), _NUM_BEGINNINGS)
+    beginnings = _begin(model, jnp.asarray(firsts[drawn], float))
     observed = np.concatenate([episode.observations for episode in trajectories.episodes])
     resolved = jnp.asarray(_RESOLUTION * observed.std(0), float)
     if resolution is not None:

@@ -1,0 +1,75 @@
+"""Keep a robot with two legs on its feet, from data alone, over seeds and in other ways."""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import Table, write_table
+from empowerment.data import Trajectories
+from empowerment.experiments import PRESETS, Experiment, evaluate_agent, load_agent, train_agent
+
+_PRESET = PRESETS["biped"]
+_VARIANTS: dict[str, Experiment] = {
+    "observations, 1 step": _PRESET,
+    "latent, 1 step": replace(_PRESET, perceive="latent"),
+    "observations, 3 steps": replace(_PRESET, steps=3),
+    "observations, 1 step, no strays": replace(_PRESET, model=replace(_PRESET.model, stray=0.0)),
+}
+_WHO = "sampled", "uniform", "zero"
+_FIGURES = {
+    "survived": ("survived_fraction", 2),
+    "standing": ("standing_fraction", 2),
+    "height": ("mean_height", 2),
+    "tilt": ("mean_abs_angle", 2),
+    "median steps": ("steps_to_end_median", 0),
+}
+
+
+def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
+    """Train one agent, or go on with it, and evaluate what it was after each round."""
+    start = time.monotonic()
+    train_agent(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
+    taken = round(time.monotonic() - start)
+    rows: Table = []
+    for rounds in range(_VARIANTS[variant].rounds + 1):
+        found = evaluate_agent(load_agent(folder, rounds=rounds), episodes=episodes, seed=1000)
+        row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
+        row |= {name: _beside(found, *figure) for name, figure in _FIGURES.items()}
+        row["environment steps"] = _steps(folder, rounds)
+        row["seconds"] = taken if rounds == _VARIANTS[variant].rounds else ""
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def _beside(found: dict[str, Any], name: str, digits: int) -> str:
+    """Give a figure for the mean action, for actions drawn, for random ones, and for none."""
+    values = [found[name], *(found[who][name] for who in _WHO)]
+    return " / ".join(f"{value:.{digits}f}" for value in values)
+
+
+def _steps(folder: Path, rounds: int) -> int:
+    """Count the steps of the environment up to a round."""
+    names = ["data", *(f"data-{number}" for number in range(1, rounds + 1))]
+    logs = [Trajectories.load(folder / f"{name}.npz") for name in names]
+    return _PRESET.action_repeat * sum(each.num_transitions for each in logs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS)[:1])
+    parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=Path("results/biped"))
+    given = parser.parse_args()
+    for variant in given.variants:
+        for seed in given.seeds:
+            folder = given.out / f"{list(_VARIANTS).index(variant)}-{seed}"
+            rows = measure(variant, seed, given.episodes, folder)
+            write_table("biped-seeds", rows, by=("variant", "seed", "rounds"))
+
+
+if __name__ == "__main__":
+    main()
