@@ -1,6 +1,9 @@
 """Strict numerics for the whole suite, and keys whose seed a failing test prints."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 import hypothesis
 import jax
@@ -11,6 +14,12 @@ import pytest
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 mpl.use("Agg")
+
+# What one test has compiled, the next does not compile again, in processes that it starts neither.
+_compiled = tempfile.mkdtemp(prefix="empowerment-compiled-")
+atexit.register(shutil.rmtree, _compiled, ignore_errors=True)
+jax.config.update("jax_compilation_cache_dir", _compiled)
+os.environ["JAX_COMPILATION_CACHE_DIR"] = _compiled
 
 hypothesis.settings.register_profile("local", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
