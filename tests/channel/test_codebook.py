@@ -16,8 +16,9 @@ from empowerment.channel import (
     train,
 )
 from empowerment.channel.codebook import pairwise_log_prob
+from empowerment.channel.counting import first_reader
 from empowerment.distributions import Gaussian
-from empowerment.worlds import Bounded, Pendulum, future
+from empowerment.worlds import Bounded, Box, LinearGaussian, Pendulum, future
 
 
 def make(steps: int, num_codes: int, key, intent_size: int = 2) -> tuple[Codebook, Bounded]:
@@ -135,3 +136,31 @@ def test_where_the_density_is_not_known_the_code_is_read(getkey):
     quiet = exact_empowerment(Pendulum(), jnp.zeros(2), steps=2, key=getkey())
     found = empowerment(trained, world, jnp.zeros(2), num_samples=512, key=getkey())
     assert 0.5 < float(found.value) < quiet.value
+
+
+def test_reading_begins_with_the_noise_that_there_is():
+    """Two steps of a linear system: noise of each step, and of what is seen."""
+    dynamics = jnp.array([[0.9, 0.4], [-0.3, 1.1]])
+    shows = jnp.array([[1.0, 0.0], [0.4, 1.0]])
+    noise, resolution = jnp.array([0.3, 0.2]), jnp.array([0.1, 0.4])
+    world = LinearGaussian(
+        dynamics=dynamics,
+        control=jnp.eye(2),
+        observation=shows,
+        process_noise=noise,
+        resolution=resolution,
+        states=Box((-1.0, -1.0), (1.0, 1.0), ("a", "b")),
+        actions=Box((-1.0, -1.0), (1.0, 1.0), ("left", "right")),
+    )
+    reader = np.asarray(first_reader(Bounded(world), 2))
+    own = np.diag(noise**2)
+    state = own + dynamics @ own @ dynamics.T
+    wanted = shows @ state @ shows.T + np.diag(resolution**2)
+    np.testing.assert_allclose(np.linalg.inv(reader.T @ reader), wanted, rtol=0.1)
+
+
+def test_a_channel_in_a_noisy_world_does_not_begin_by_misreading(getkey):
+    world = Bounded(Pendulum(process_noise=0.1))
+    channel = make_channel(world, family="codebook", steps=3, width=16, key=getkey())
+    found = empowerment(channel, world, jnp.array([0.3, 0.5]), num_samples=512, key=getkey())
+    assert float(found.value) > -0.1

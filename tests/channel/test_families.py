@@ -366,11 +366,6 @@ def boundless() -> Bounded:
         (Pendulum(), {}, r"before the squash; got Pendulum\. Wrap it: Bounded\(world\)"),
         (LINEAR, {}, r"before the squash; got LinearGaussian"),
         (boundless(), {}, r"region of states to be finite.*got \[-inf"),
-        (
-            Bounded(Pendulum(process_noise=0.1)),
-            {"family": "codebook", "steps": 2},
-            r"known density, for a codebook of 2 steps; got noise.*intent",
-        ),
         (Bounded(Singular()), {}, r"finite everywhere in the region.* of state \[-0\."),
     ],
 )

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from empowerment.channel.base import AbstractChannel, Estimate, Inputs
 from empowerment.distributions import gauss_hermite
-from empowerment.types import Key, Observation, Plan, Scalar, State
+from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, foresee, future, perceive
 
 _NEARLY_ZERO = 1e-6
@@ -61,13 +61,13 @@ class Codebook(AbstractChannel):
         action_size: int,
         intent_size: int,
         num_codes: int,
-        noise: Observation | None = None,
+        reader: Float[Array, "observation observation"] | None = None,
         width: int = 128,
         key: Key,
     ):
         state_key, intent_key, hidden_key, head_key = jax.random.split(key, 4)
         self.intents = _lattice(num_codes, intent_size)
-        self.reader = None if noise is None else jnp.diag(1 / noise)
+        self.reader = reader
         self.from_state = eqx.nn.Linear(inputs.size, width, key=state_key)
         self.from_intent = eqx.nn.Linear(intent_size, width, use_bias=False, key=intent_key)
         self.hidden = eqx.nn.Linear(width, width, key=hidden_key)

@@ -5,10 +5,11 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from empowerment.channel.base import Inputs
-from empowerment.types import Key, Scalar
-from empowerment.worlds import Bounded, foresee, future
+from empowerment.types import Key, Observation, Scalar
+from empowerment.worlds import Bounded, foresee, future, perceive
 
 _CODES_PER_SUCCESSOR = 3.5
 """Codes for each successor that can be told apart."""
@@ -29,6 +30,12 @@ _SEEN = 0.04
 
 _NUM_PLANS = 256
 """Random plans from each of them."""
+
+_NUM_READ = 4096
+"""States from each of which one future is drawn, to begin reading with."""
+
+_RIDGE = 1e-2
+"""Added to correlations of noise: what two axes have in common is never all."""
 
 
 def count_read_codes(world: Bounded, steps: int) -> tuple[int, int]:
@@ -67,6 +74,32 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
 
     axes, information = jax.vmap(of_state)(jax.random.split(state_key, _NUM_LOCAL))
     return jnp.median(axes), jnp.median(information)
+
+
+@eqx.filter_jit
+def first_reader(world: Bounded, steps: int) -> Float[Array, "observation observation"]:
+    r"""Give the precision $W^\top W$, by $W$, with which a code is read before anything is learnt.
+
+    It is that of what futures are off by on average over states. A reader that expects less noise
+    than there is gives a bound far below zero, and the first that it would learn is not to read.
+
+    Args:
+        world: A world whose actions live before the squash.
+        steps: The number of actions in a plan.
+    """
+    state_key, plan_key, noise_key = jax.random.split(jax.random.key(1), 3)
+
+    def of_state(state_key: Key, plan_key: Key, noise_key: Key) -> Observation:
+        state = world.anywhere().sample(key=state_key)
+        plan = jax.random.normal(plan_key, (steps, world.actions.size))
+        return perceive(world, state, plan, key=noise_key) - future(world, state, plan)
+
+    keys = (jax.random.split(key, _NUM_READ) for key in (state_key, plan_key, noise_key))
+    off = jax.vmap(of_state)(*keys)
+    spread = jnp.sqrt(jnp.mean(off**2, axis=0))
+    white = off / spread[None]
+    correlation = white.T @ white / _NUM_READ + _RIDGE * jnp.eye(spread.size)
+    return jnp.linalg.inv(jnp.linalg.cholesky(correlation)) / spread[None]
 
 
 def _rounded(wanted: float | int, intent_size: int) -> int:

@@ -12,13 +12,13 @@ from jaxtyping import Array, Bool, Float
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.bound import Channel
 from empowerment.channel.codebook import Codebook
-from empowerment.channel.counting import count_codes, count_read_codes
+from empowerment.channel.counting import count_codes, count_read_codes, first_reader
 from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import Network, full_size, network
-from empowerment.types import Action, Key, Observation, State
-from empowerment.worlds import AbstractWorld, Bounded, foresee, is_foreseeable
+from empowerment.types import Action, Key, State
+from empowerment.worlds import AbstractWorld, Bounded, is_foreseeable
 
 _NUM_TRIALS = 256
 """Random plans that a world must bear before anything is trained."""
@@ -145,17 +145,17 @@ def codebook(
     *,
     num_codes: int,
     intent_size: int,
-    noise: Observation | None,
+    reader: Float[Array, "observation observation"] | None,
     key: Key,
 ) -> Codebook:
-    """Make finitely many plans, read by Bayes' rule; the noise is none if the density is known."""
+    """Make finitely many plans, read by Bayes' rule; no reader if the density is known."""
     return Codebook(
         inputs,
         steps=sizes.steps,
         action_size=sizes.action,
         intent_size=intent_size,
         num_codes=num_codes,
-        noise=noise,
+        reader=reader,
         width=sizes.width,
         key=key,
     )
@@ -235,9 +235,8 @@ def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) ->
         num_codes = count_codes(world, inputs, sizes.steps)
     else:
         intent_size, num_codes = count_read_codes(world, sizes.steps)
-    still = jnp.zeros((sizes.steps, sizes.action))
-    noise = None if known else foresee(world, world.states.centre, still).scale
-    return partial(codebook, num_codes=num_codes, intent_size=intent_size, noise=noise)
+    reader = None if known else first_reader(world, sizes.steps)
+    return partial(codebook, num_codes=num_codes, intent_size=intent_size, reader=reader)
 
 
 def _try_out(world: Bounded, steps: int, key: Key) -> None:

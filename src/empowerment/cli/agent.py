@@ -109,7 +109,8 @@ class EvaluateCommand:
     `uniform` those of random ones. For the pendulum, held_fraction is the share of episodes of
     20 s whose last 5 s are spent within 0.3 rad of upright, from any angle; the time to upright
     is from hanging at rest. For balls in a box: how often they touch walls and each other, and
-    how far they keep away.
+    how far they keep away. For the robot with two legs: how long it lasts and how much of the
+    time it stands, also with no action at all, under `zero`.
     """
 
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
@@ -188,6 +189,13 @@ def _in_words(found: dict) -> list[str]:
         sentences.append(
             f"It holds the pendulum upright in {found['held_fraction']:.0%} of episodes (random: "
             f"{found['uniform']['held_fraction']:.0%}); from hanging at rest it {swing} (median)."
+        )
+    if "standing_fraction" in found:
+        sentences.append(
+            f"It stands {found['standing_fraction']:.0%} of the time, with the hull at "
+            f"{found['mean_height']:.2f} and tilted by {found['mean_abs_angle']:.2f} (random: "
+            f"{found['uniform']['standing_fraction']:.0%}; no action: "
+            f"{found['zero']['standing_fraction']:.0%})."
         )
     if "mean_wall_distance" in found:
         uniform = found["uniform"]

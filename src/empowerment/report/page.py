@@ -87,8 +87,16 @@ def write_report(folder: Path) -> Path:
 def _draw_snapshots(frames: UInt8[np.ndarray, "frames height width 3"], fps: float) -> Figure:
     """Put frames of the first half, where things happen, beside each other."""
     chosen = np.linspace(0, len(frames) // 2, _NUM_SNAPSHOTS).round().astype(int)
-    figure, all_axes = plt.subplots(1, _NUM_SNAPSHOTS, figsize=(12, 1.45), layout="constrained")
-    for axes, index in zip(all_axes, chosen, strict=True):
+    rows = 1 if frames.shape[2] <= frames.shape[1] else 2  # What is wide would be too small.
+    columns, shape = _NUM_SNAPSHOTS // rows, frames.shape[1] / frames.shape[2]
+    figure, all_axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(12, rows * (12 / columns * shape + 0.25)),
+        layout="constrained",
+        squeeze=False,
+    )
+    for axes, index in zip(all_axes.ravel(), chosen, strict=True):
         axes.imshow(frames[index])
         axes.set_axis_off()
         axes.set_title(f"{index / fps:.2f} s", fontsize=9, y=-0.22)
