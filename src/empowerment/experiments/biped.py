@@ -5,7 +5,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-from empowerment.data import Trajectories, make_environment
+from empowerment.data import Episode, Trajectories, make_environment
 from empowerment.environments import repeats_of
 from empowerment.experiments.agent import Made
 from empowerment.experiments.evaluation import (
@@ -134,7 +134,7 @@ def _fall(made: Made, environment: gymnasium.Env, folder: Path) -> None:
     last = hull_height(environment)
     seen = np.concatenate([path.observations, np.repeat(path.observations[-1:], _DEAD, axis=0)])
     done = np.concatenate([path.actions, np.repeat(path.actions[-1:], _DEAD, axis=0)])
-    whole = type(path)(seen, done, path.terminated, path.truncated)
+    whole = Episode(seen, done, path.terminated, path.truncated)
     bounds = bounds_at(made, states_of(tracker(made.model), whole), made.seed)
     held = repeats_of(environment)
     table = {
