@@ -12,10 +12,10 @@ from empowerment.experiments import PRESETS, Experiment, evaluate_agent, load_ag
 
 _PRESET = PRESETS["biped"]
 _VARIANTS: dict[str, Experiment] = {
-    "observations, 1 step": _PRESET,
-    "latent, 1 step": replace(_PRESET, perceive="latent"),
-    "observations, 3 steps": replace(_PRESET, steps=3),
-    "observations, 1 step, no strays": replace(_PRESET, model=replace(_PRESET.model, stray=0.0)),
+    "observations, 3 steps": _PRESET,
+    "observations, 1 step": replace(_PRESET, steps=1),
+    "latent, 3 steps": replace(_PRESET, perceive="latent"),
+    "observations, 3 steps, no strays": replace(_PRESET, model=replace(_PRESET.model, stray=0.0)),
 }
 _WHO = "sampled", "uniform", "zero"
 _FIGURES = {

@@ -25,7 +25,7 @@ def winding(point: np.ndarray, loop: np.ndarray) -> int:
 def star(seed: int, corners: int = 9) -> np.ndarray:
     """A polygon around the origin, seldom convex, longer on either axis."""
     rng = np.random.default_rng(seed)
-    angles = np.sort(rng.uniform(0, 2 * np.pi, corners))
+    angles = 2 * np.pi * (np.arange(corners) + rng.uniform(0, 1, corners)) / corners
     spokes = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return rng.uniform(0.5, 4, (corners, 1)) * spokes * rng.uniform(0.3, 2, 2)
 
