@@ -68,7 +68,11 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
 	$(BIN)/python -m benchmarks.policy --growth
 	$(BIN)/python -m benchmarks.model prediction
+	$(BIN)/python -m benchmarks.model ablation
 	$(BIN)/python -m benchmarks.learnt
+	$(BIN)/python -m benchmarks.rooms ball
+	$(BIN)/python -m benchmarks.rooms balls
+	$(BIN)/python -m benchmarks.biped
 else
 	$(BIN)/python -m benchmarks.agent $(PRESET)
 endif

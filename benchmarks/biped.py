@@ -4,9 +4,8 @@ import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from benchmarks.tables import Table, write_table
+from benchmarks.tables import Table, beside, write_table
 from empowerment.data import Trajectories
 from empowerment.experiments import PRESETS, Experiment, evaluate_agent, load_agent, train_agent
 
@@ -17,7 +16,6 @@ _VARIANTS: dict[str, Experiment] = {
     "latent, 3 steps": replace(_PRESET, perceive="latent"),
     "observations, 3 steps, no strays": replace(_PRESET, model=replace(_PRESET.model, stray=0.0)),
 }
-_WHO = "sampled", "uniform", "zero"
 _FIGURES = {
     "survived": ("survived_fraction", 2),
     "standing": ("standing_fraction", 2),
@@ -36,18 +34,12 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
     for rounds in range(_VARIANTS[variant].rounds + 1):
         found = evaluate_agent(load_agent(folder, rounds=rounds), episodes=episodes, seed=1000)
         row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
-        row |= {name: _beside(found, *figure) for name, figure in _FIGURES.items()}
+        row |= {name: beside(found, *figure) for name, figure in _FIGURES.items()}
         row["environment steps"] = _steps(folder, rounds)
         row["seconds"] = taken if rounds == _VARIANTS[variant].rounds else ""
         rows.append(row)
         print(row, flush=True)
     return rows
-
-
-def _beside(found: dict[str, Any], name: str, digits: int) -> str:
-    """Give a figure for the mean action, for actions drawn, for random ones, and for none."""
-    values = [found[name], *(found[who][name] for who in _WHO)]
-    return " / ".join(f"{value:.{digits}f}" for value in values)
 
 
 def _steps(folder: Path, rounds: int) -> int:

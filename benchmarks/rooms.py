@@ -4,14 +4,13 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.tables import Table, write_table
+from benchmarks.tables import Table, beside, write_table
 from empowerment.capacity import exact_landscape
 from empowerment.experiments import PRESETS, evaluate_run, train_agent
 from empowerment.experiments.charts import learnt_landscape, truth_of
@@ -33,8 +32,8 @@ def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
         found = evaluate_run(folder / preset, episodes=episodes)
         steps = PRESETS[preset].steps
         row |= {
-            f"touching, n = {steps}": _beside(found, "wall_touch_fraction", 4),
-            f"wall distance, n = {steps}": _beside(found, "mean_wall_distance", 2),
+            f"touching, n = {steps}": beside(found, "wall_touch_fraction", 4),
+            f"wall distance, n = {steps}": beside(found, "mean_wall_distance", 2),
             f"inward, n = {steps}": f"{found['inward_fraction']:.3f}",
             f"seconds, n = {steps}": round(taken),
         }
@@ -65,20 +64,14 @@ def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
     found = evaluate_run(folder / "balls", episodes=episodes)
     return {
         "seed": seed,
-        "touching": _beside(found, "wall_touch_fraction", 4),
-        "wall distance": _beside(found, "mean_wall_distance", 2),
-        "contacts": _beside(found, "contacts_per_step", 4),
-        "pair distance": _beside(found, "mean_pair_distance", 2),
-        "close": _beside(found, "close_fraction", 4),
+        "touching": beside(found, "wall_touch_fraction", 4),
+        "wall distance": beside(found, "mean_wall_distance", 2),
+        "contacts": beside(found, "contacts_per_step", 4),
+        "pair distance": beside(found, "mean_pair_distance", 2),
+        "close": beside(found, "close_fraction", 4),
         "inward": f"{found['inward_fraction']:.3f}",
         "seconds": round(taken),
     }
-
-
-def _beside(found: dict[str, Any], name: str, digits: int) -> str:
-    """Give a figure for the mean action, for actions drawn, and for random ones."""
-    values = [found[name], found["sampled"][name], found["uniform"][name]]
-    return " / ".join(f"{value:.{digits}f}" for value in values)
 
 
 def main() -> None:

@@ -33,6 +33,12 @@ def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
     page.write_text(f"{before}{begin}\n\n{_markdown(rows)}\n\n{end}{after}", encoding="utf-8")
 
 
+def beside(found: dict[str, Any], name: str, digits: int) -> str:
+    """Give a figure for the mean action, for actions drawn, for random ones and, if any, none."""
+    others = [found[who][name] for who in ("sampled", "uniform", "zero") if who in found]
+    return " / ".join(f"{value:.{digits}f}" for value in (found[name], *others))
+
+
 def _markdown(rows: Table) -> str:
     lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
     lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]

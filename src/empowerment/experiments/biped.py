@@ -13,11 +13,10 @@ from empowerment.experiments.evaluation import (
     ZERO,
     bounds_at,
     environment_of,
-    limit_of,
     run_episode,
     states_of,
 )
-from empowerment.experiments.measures import hull_height
+from empowerment.experiments.measures import hull_height, limit_of
 from empowerment.experiments.pilot import tracker
 from empowerment.experiments.variational import Progress
 from empowerment.report import write_columns
@@ -42,16 +41,14 @@ _NUM_TIMES = 200
 
 
 def survey_biped(made: Made, folder: Path, progress: Progress) -> None:
-    """Write tables of survival, of pushes and of a fall, where they are not there yet.
+    """Write tables of pushes and of a fall, where they are not there yet.
 
     Args:
         made: What a run with the robot has made.
-        folder: With the episodes of its evaluation.
+        folder: The run folder.
         progress: Called as it goes on.
     """
     environment = make_environment(environment_of(made.experiment))
-    if not (folder / "survival.csv").exists():
-        _survival(environment, folder)
     if not (folder / "fall.csv").exists():
         progress("making it fall", 0, 1)
         _fall(made, environment, folder)
@@ -106,8 +103,14 @@ def _pushing(environment: gymnasium.Env, moment: int, strength: float):
     return look
 
 
-def _survival(environment: gymnasium.Env, folder: Path) -> None:
-    """Write the share of episodes that are not over after so many steps, for each who acted."""
+def write_survival(made: Made, folder: Path) -> None:
+    """Write the share of episodes that are not over after so many steps, for each who acted.
+
+    Args:
+        made: What a run with the robot has made.
+        folder: With the episodes of its evaluation.
+    """
+    environment = make_environment(environment_of(made.experiment))
     held, longest = repeats_of(environment), limit_of(environment)
     steps = np.linspace(0, longest, _NUM_TIMES).round()
     table = {"step": steps}
@@ -115,6 +118,7 @@ def _survival(environment: gymnasium.Env, folder: Path) -> None:
         episodes = Trajectories.load(folder / f"evaluated-{who}.npz").episodes
         ends = [held * each.length if each.terminated else np.inf for each in episodes]
         table[who] = np.mean(np.array(ends)[None] > steps[:, None], axis=1)
+    environment.close()
     write_columns(table, folder / "survival.csv")
 
 

@@ -21,15 +21,17 @@ from empowerment.data import (
     make_environment,
     spaces_of,
 )
-from empowerment.environments import ENVIRONMENTS, Held, repeats_of
+from empowerment.environments import ENVIRONMENTS, Held
 from empowerment.experiments.agent import Made, Progress
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.measures import (
     IDLE,
+    LONGEST,
     MEASURES,
     SET_BY_STATE,
     WATCHES,
     hanging_starts,
+    limit_of,
     time_to_upright,
 )
 from empowerment.experiments.pilot import Track, tracker
@@ -44,9 +46,6 @@ ZERO = "zero"
 
 _NUM_JUDGED = 256
 """States along the way at which the channel is asked for the empowerment."""
-
-_LONGEST = 2000
-"""Steps after which an episode is cut, where the environment itself sets no limit."""
 
 
 def _look_away() -> None:
@@ -135,12 +134,6 @@ def evaluate_agent(
     }
 
 
-def limit_of(environment: gymnasium.Env) -> int:
-    """Give after how many steps an episode is cut, counted without repetitions of actions."""
-    own = environment.spec.max_episode_steps if environment.spec else None
-    return own or _LONGEST * repeats_of(environment)
-
-
 def run_episode(
     environment: gymnasium.Env,
     actor: Actor,
@@ -148,7 +141,7 @@ def run_episode(
     seed: int,
     start: np.ndarray | None = None,
     look: Callable[[], None] = _look_away,
-    longest: int = _LONGEST,
+    longest: int = LONGEST,
 ) -> Episode:
     """Run one episode to its end, with a look before every action."""
     options = None if start is None else {"state": start}

@@ -38,6 +38,9 @@ BIPED = "BipedalWalker-v3"
 _STANDING_HEIGHT, _STANDING_ANGLE = 4.8, 0.4
 """A robot stands whose hull is above the one and tilted by less than the other."""
 
+LONGEST = 2000
+"""Actions after which an episode is cut, where the environment itself sets no limit."""
+
 Watched = Sequence[Float[np.ndarray, " steps"]]
 """What was watched in each of some episodes, before each action."""
 
@@ -106,21 +109,24 @@ def biped(
     Standing is a share of all steps that there could have been: after its end, a robot does not
     stand. Height and angle are means over the steps that there were.
     """
-    spec = environment.spec
-    assert spec is not None
-    assert spec.max_episode_steps is not None
-    held = repeats_of(environment)
+    held, limit = repeats_of(environment), limit_of(environment)
     height = np.concatenate(watched)
     angle = np.concatenate([np.abs(each.observations[:-1, 0]) for each in episodes])
     standing = (height > _STANDING_HEIGHT) & (angle < _STANDING_ANGLE)
-    longest = -(-spec.max_episode_steps // held)
-    lengths = np.minimum([held * each.length for each in episodes], spec.max_episode_steps)
+    longest = -(-limit // held)
+    lengths = np.minimum([held * each.length for each in episodes], limit)
     return {
         "standing_fraction": float(standing.sum() / (len(episodes) * longest)),
         "mean_height": float(height.mean()),
         "mean_abs_angle": float(angle.mean()),
         "steps_to_end_median": float(np.median(lengths)),
     }
+
+
+def limit_of(environment: gymnasium.Env) -> int:
+    """Give after how many steps an episode is cut, counted without repetitions of actions."""
+    own = environment.spec.max_episode_steps if environment.spec else None
+    return own or LONGEST * repeats_of(environment)
 
 
 def hull_height(environment: gymnasium.Env) -> float:

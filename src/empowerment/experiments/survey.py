@@ -11,7 +11,7 @@ import numpy as np
 from empowerment.data import spaces_of
 from empowerment.environments import Held
 from empowerment.experiments.agent import Made, Progress, load_agent
-from empowerment.experiments.biped import survey_biped
+from empowerment.experiments.biped import survey_biped, write_survival
 from empowerment.experiments.charts import CHARTS, learnt_landscape, truth_of
 from empowerment.experiments.evaluation import WHO, environment_of, evaluate_agent, run_episode
 from empowerment.experiments.landscape import compute_landscape, grid_states, noise
@@ -56,6 +56,8 @@ def evaluate_run(
     )
     if made.experiment.env in ROOMS:
         found["inward_fraction"] = survey_room(made, folder)
+    if made.experiment.env == BIPED:
+        write_survival(made, folder)
     write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
 
