@@ -5,6 +5,10 @@ import os
 import shutil
 import tempfile
 
+# Most of the time of these tests is spent on compiling, most of that on what makes code a little
+# faster. This is read when JAX comes in, here and in processes that tests start.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+
 import hypothesis
 import jax
 import matplotlib as mpl

@@ -62,7 +62,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_a_robot_is_evaluated_and_drawn(run: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(survey, "STRENGTHS", np.array([0.0, 200.0]))
     monkeypatch.setattr(survey, "_NUM_PUSHED", 1)
@@ -83,7 +82,6 @@ def test_a_robot_is_evaluated_and_drawn(run: Path, monkeypatch: pytest.MonkeyPat
     assert over[-1] == 1
 
 
-@pytest.mark.slow
 def test_the_agent_of_an_earlier_round_can_be_read(run: Path):
     first, last = load_agent(run, rounds=0), load_agent(run)
     assert first.experiment.rounds == 0

@@ -23,7 +23,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_each_ball_acts_by_itself_through_its_own_filter(run: Path):
     pilot = load_agent(run).pilot()
     environment = gymnasium.make(BALLS)
@@ -39,7 +38,6 @@ def test_each_ball_acts_by_itself_through_its_own_filter(run: Path):
         np.testing.assert_allclose(one[[2, 3, 0, 1, 4, 5, 6, 7]], other, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_evaluation_and_report_have_the_figures_of_balls(run: Path):
     found = json.loads((run / "evaluation.json").read_text())
     names = "wall_touch_fraction", "mean_wall_distance", "contacts_per_step", "mean_pair_distance"
@@ -92,7 +90,6 @@ def test_pushes_toward_the_middle_are_inward(sign: int, share: float):
     assert Arrows(places, sign * (5 - places), 10.0).inward == share
 
 
-@pytest.mark.slow
 def test_one_ball_is_drawn_beside_the_truth(tmp_path: Path):
     main(f"train ball --out {tmp_path / 'run'} --budget smoke".split())
     main(["report", str(tmp_path / "run"), "--grid", "3x3"])

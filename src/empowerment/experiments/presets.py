@@ -48,8 +48,6 @@ _BIPED = replace(
     steps=3,
     channel_updates=1000,
     policy_updates=1500,
-    first_beta=60.0,
-    last_beta=60.0,
     model=ModelSettings(latent_size=64, window=16, model_updates=4000, model_learning_rate=2e-3),
 )
 

@@ -29,8 +29,9 @@ _PREDICTION = 0.2
 _NUM_PROBES = 256
 """Windows of the data held out at which the model is looked at."""
 
-_PATIENCE = 0.35
-"""Of the whole budget, the time without a better look after which training stops."""
+_PATIENCE = 0.2
+"""Of the whole budget, the time without a better look after which training stops. It runs from
+when the learning rate begins to fall: before, looks differ by chance, and most is yet to come."""
 
 
 class ModelState(eqx.Module):
@@ -239,7 +240,8 @@ def train(
         # While the divergence hardly counts, a model is not to be compared with later ones.
         judged = [s["held_out"] for m, s in history if not warm_up or m >= _WARM_UP * num_updates]
         is_best = not judged or seen["held_out"] >= max(judged)
-        late = judged and len(judged) - judged.index(max(judged)) > _PATIENCE * calls
+        since = len(judged) - judged.index(max(judged)) if judged else 0
+        late = min(since, call + 1 - calls // 2) > _PATIENCE * calls
         stopped = "it no longer gets better on data held out" if late else ""
         if call == calls - 1 and not stopped:
             stopped = "the budget is spent"
