@@ -310,6 +310,36 @@ def test_training_resumes_to_the_same_bits_and_storage_keeps_them(tmp_path: Path
     assert eqx.tree_equal(load_tree(model, tmp_path / "model.safetensors"), whole.best)
 
 
+def test_training_stops_early_but_not_before_the_rate_falls(monkeypatch: pytest.MonkeyPatch):
+    data = prepare(integrator(4), integrator(2), length=8, seed=0)
+    model = DVBF(data.observations, data.actions, latent_size=2, width=8, key=jax.random.key(0))
+
+    def train(looks: list[float]) -> tuple[model_training.Snapshot, list[DVBF]]:
+        """Train while the data held out are made to say what is given."""
+        left, models = iter(looks), []
+        monkeypatch.setattr(model_training, "probe", lambda *_, **__: next(left))
+        trained = model_training.train(
+            model,
+            data.train,
+            data.held_out,
+            num_updates=20,
+            batch_size=4,
+            warm_up=False,
+            updates_per_call=1,
+            progress=lambda at: models.append(at.state.model),
+            key=jax.random.key(0),
+        )
+        return trained, models
+
+    worse, models = train([-float(call) for call in range(20)])
+    assert 10 < len(models) < 20
+    assert eqx.tree_equal(worse.best, models[0])
+    better, models = train([0.0, *[-1.0] * 10, *range(1, 10)])
+    assert len(models) == 20
+    assert better.stopped == "the budget is spent"
+    assert eqx.tree_equal(better.best, models[-1])
+
+
 def test_training_stops_where_nothing_is_finite():
     data = prepare(integrator(4), integrator(2), length=8, seed=0)
     model = DVBF(data.observations, data.actions, latent_size=2, width=8, key=jax.random.key(0))
