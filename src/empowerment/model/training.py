@@ -241,7 +241,7 @@ def train(
         judged = [s["held_out"] for m, s in history if not warm_up or m >= _WARM_UP * num_updates]
         is_best = not judged or seen["held_out"] >= max(judged)
         since = len(judged) - judged.index(max(judged)) if judged else 0
-        late = min(since, call + 1 - calls // 2) > _PATIENCE * calls
+        late = min(since, call + 1 - calls // 2) > max(_PATIENCE * calls, 1)
         stopped = "it no longer gets better on data held out" if late else ""
         if call == calls - 1 and not stopped:
             stopped = "the budget is spent"
