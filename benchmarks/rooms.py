@@ -1,7 +1,6 @@
 """Keep balls off the walls of a box and off each other, from data alone, over seeds."""
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.tables import Table, beside, write_table
+from benchmarks.tables import beside, write_table
 from empowerment.capacity import exact_landscape
 from empowerment.experiments import PRESETS, evaluate_run, train_agent
 from empowerment.experiments.charts import learnt_landscape, truth_of
@@ -27,9 +26,10 @@ def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
     where = {}
     for preset in ("ball", "ball-10step"):
         start = time.monotonic()
-        made = train_agent(PRESETS[preset], folder=folder / preset, seed=seed)
+        own = folder / f"{preset}-{seed}"
+        made = train_agent(PRESETS[preset], folder=own, seed=seed, resume=own.exists())
         taken = time.monotonic() - start
-        found = evaluate_run(folder / preset, episodes=episodes)
+        found = evaluate_run(own, episodes=episodes)
         steps = PRESETS[preset].steps
         row |= {
             f"touching, n = {steps}": beside(found, "wall_touch_fraction", 4),
@@ -37,7 +37,7 @@ def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
             f"inward, n = {steps}": f"{found['inward_fraction']:.3f}",
             f"seconds, n = {steps}": round(taken),
         }
-        rows = np.loadtxt(folder / preset / "positions.csv", delimiter=",", skiprows=1)
+        rows = np.loadtxt(own / "positions.csv", delimiter=",", skiprows=1)
         where[preset] = rows[:, 3] / rows[:, 3].sum()
         if steps == 1:
             world = truth_of(made)[1]
@@ -59,9 +59,10 @@ def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
 def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
     """Train four balls and see what they do."""
     start = time.monotonic()
-    train_agent(PRESETS["balls"], folder=folder / "balls", seed=seed)
+    own = folder / f"balls-{seed}"
+    train_agent(PRESETS["balls"], folder=own, seed=seed, resume=own.exists())
     taken = time.monotonic() - start
-    found = evaluate_run(folder / "balls", episodes=episodes)
+    found = evaluate_run(own, episodes=episodes)
     return {
         "seed": seed,
         "touching": beside(found, "wall_touch_fraction", 4),
@@ -79,15 +80,13 @@ def main() -> None:
     parser.add_argument("what", choices=("ball", "balls"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--episodes", type=int, default=50)
+    parser.add_argument("--out", type=Path, default=Path("results/rooms"))
     given = parser.parse_args()
-    rows: Table = []
+    measure = ball if given.what == "ball" else balls
     for seed in given.seeds:
-        with tempfile.TemporaryDirectory() as folder:
-            of = ball if given.what == "ball" else balls
-            row = of(seed, given.episodes, Path(folder))
-        rows.append(row)
+        row = measure(seed, given.episodes, given.out)
         print(row, flush=True)
-    write_table(f"{given.what}-seeds", rows, by=("seed",))
+        write_table(f"{given.what}-seeds", [row], by=("seed",))
 
 
 if __name__ == "__main__":
