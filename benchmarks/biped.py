@@ -1,6 +1,11 @@
-"""Keep a robot with two legs on its feet, from data alone, over seeds and in other ways."""
+"""Keep a robot with two legs on its feet, from data alone, over seeds and in other ways.
+
+The first way collects data and learns models. The others act in the same models: what differs is
+the empowerment that they go by.
+"""
 
 import argparse
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +19,7 @@ _VARIANTS: dict[str, Experiment] = {
     "observations, 3 steps": _PRESET,
     "observations, 1 step": replace(_PRESET, steps=1),
     "latent, 3 steps": replace(_PRESET, perceive="latent"),
-    "observations, 3 steps, no strays": replace(_PRESET, model=replace(_PRESET.model, stray=0.0)),
+    "latent, 1 step": replace(_PRESET, perceive="latent", steps=1),
 }
 _FIGURES = {
     "survived": ("survived_fraction", 2),
@@ -42,6 +47,13 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
     return rows
 
 
+def share(source: Path, folder: Path) -> None:
+    """Begin a run with the data and the models of another one."""
+    folder.mkdir(parents=True)
+    for path in [*source.glob("data*"), *source.glob("model*")]:
+        shutil.copy(path, folder)
+
+
 def _steps(folder: Path, rounds: int) -> int:
     """Count the steps of the environment up to a round."""
     names = ["data", *(f"data-{number}" for number in range(1, rounds + 1))]
@@ -59,6 +71,8 @@ def main() -> None:
     for variant in given.variants:
         for seed in given.seeds:
             folder = given.out / f"{list(_VARIANTS).index(variant)}-{seed}"
+            if variant != next(iter(_VARIANTS)) and not folder.exists():
+                share(given.out / f"0-{seed}", folder)
             rows = measure(variant, seed, given.episodes, folder)
             write_table("biped-seeds", rows, by=("variant", "seed", "rounds"))
 
