@@ -64,7 +64,7 @@ def _steps(folder: Path, rounds: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS)[:1])
+    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS))
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("results/biped"))
     given = parser.parse_args()
