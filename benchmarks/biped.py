@@ -48,7 +48,9 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
 
 
 def share(source: Path, folder: Path) -> None:
-    """Begin a run with the data and the models of another one."""
+    """Begin a run with the data and the models of another one, which must be there."""
+    if not (source / "model.safetensors").exists():
+        raise FileNotFoundError(f"Expected a run to share models with in {source}; there is none.")
     folder.mkdir(parents=True)
     for path in [*source.glob("data*"), *source.glob("model*")]:
         shutil.copy(path, folder)
