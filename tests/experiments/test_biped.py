@@ -75,8 +75,9 @@ def test_a_robot_is_evaluated_and_drawn(run: Path, monkeypatch: pytest.MonkeyPat
     main(["report", str(run)])
     for name in ("survival", "pushes", "fall", "snapshots"):
         assert (run / "figures" / f"{name}.png").stat().st_size > 5_000
-    survived = np.loadtxt(run / "pushes.csv", delimiter=",", skiprows=1)[:, 1]
-    assert survived[1] == 0  # nobody could stand that
+    survived = np.loadtxt(run / "pushes.csv", delimiter=",", skiprows=1)[:, 1:]
+    assert survived.shape == (2, 2)  # no push and a hard one, forwards and backwards
+    np.testing.assert_array_equal(survived[1], 0)  # nobody could stand that
     over = np.loadtxt(run / "fall.csv", delimiter=",", skiprows=1)[:, -1]
     assert over[0] == 0
     assert over[-1] == 1

@@ -24,8 +24,11 @@ from empowerment.report import write_columns
 STRENGTHS = np.linspace(0.0, 76.0, 20)
 """Of pushes, in newton seconds; the hull weighs 5.4 kg."""
 
+_WAYS = {"forwards": 1.0, "backwards": -1.0}
+"""Which way a push goes, and its sign."""
+
 _NUM_PUSHED = 10
-"""Episodes for each strength."""
+"""Episodes for each strength and way."""
 
 _SETTLED, _LATEST, _AFTERWARDS = 50, 150, 150
 """Actions before the first moment of a push, before the last, and after it."""
@@ -53,11 +56,12 @@ def survey_biped(made: Made, folder: Path, progress: Progress) -> None:
         progress("making it fall", 0, 1)
         _fall(made, environment, folder)
     if not (folder / "pushes.csv").exists():
-        shares = []
+        shares: dict[str, list[float]] = {way: [] for way in _WAYS}
         for done, strength in enumerate(STRENGTHS):
             progress("pushing", done, len(STRENGTHS))
-            shares.append(withstood(made, environment, float(strength)))
-        table = {"strength": STRENGTHS, "survived": np.array(shares)}
+            for way, sign in _WAYS.items():
+                shares[way].append(withstood(made, environment, sign * float(strength)))
+        table = {"strength": STRENGTHS} | {way: np.array(each) for way, each in shares.items()}
         write_columns(table, folder / "pushes.csv")
     environment.close()
 
@@ -74,18 +78,16 @@ def withstood(made: Made, environment: gymnasium.Env, strength: float) -> float:
     Args:
         made: What a run with the robot has made.
         environment: The robot's.
-        strength: Of the push, to either side, at a random moment.
+        strength: Of the push, forwards if positive, at a random moment.
     """
     pilot, lasted = made.pilot(), []
     for seed in range(_NUM_PUSHED):
-        random = np.random.default_rng(seed)
-        moment = int(random.integers(_SETTLED, _LATEST))
-        signed = strength * random.choice([-1.0, 1.0])
+        moment = int(np.random.default_rng(seed).integers(_SETTLED, _LATEST))
         path = run_episode(
             environment,
             pilot,
             seed=seed,
-            look=_pushing(environment, moment, signed),
+            look=_pushing(environment, moment, strength),
             longest=moment + _AFTERWARDS,
         )
         lasted.append(not path.terminated)

@@ -73,6 +73,7 @@ PRESETS: dict[str, Experiment] = {
         env="empowerment/Balls-v0",
         agents=4,
         action_repeat=2,
+        rounds=1,
         steps=10,
         resolution=0.1,
         channel_updates=600,

@@ -28,10 +28,12 @@ def draw_survival(path: Path) -> Figure:
 
 
 def draw_pushes(path: Path) -> Figure:
-    """Draw how many robots withstand a push, by its strength."""
-    strength, survived = read_states(path, ["strength", "survived"]).T
+    """Draw how many robots withstand a push, by its strength and which way it goes."""
+    strength, forwards, backwards = read_states(path, ["strength", "forwards", "backwards"]).T
     figure, axes = plt.subplots(figsize=(5, 3.4), layout="constrained")
-    axes.plot(strength, survived, "o-", ms=4)
+    axes.plot(strength, forwards, "o-", ms=4, label="forwards")
+    axes.plot(strength, backwards, "s--", ms=4, label="backwards")
+    axes.legend(fontsize=8)
     axes.set(xlabel="impulse on the hull / N s", ylabel="share not fallen", ylim=(-0.03, 1.03))
     return figure
 
