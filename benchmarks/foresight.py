@@ -1,4 +1,4 @@
-"""See how well the learnt model of four balls foresees that they meet, on fresh random data."""
+"""See how well the learnt model of four balls foresees that they meet, and what pushing brings."""
 
 import argparse
 from collections.abc import Iterator
@@ -12,18 +12,27 @@ from jaxtyping import Array
 
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
-from empowerment.environments import BALLS, Held, per_ball
+from empowerment.environments import BALLS, Held, joint, per_ball
 from empowerment.environments.physics import RADIUS
 from empowerment.experiments import PRESETS, load_agent
 from empowerment.model import DVBF, Filter, predict
 
+_SETTINGS = PRESETS["balls"]
+_ROOM = Held(BALLS, _SETTINGS.action_repeat)
 _DIAMETER = 2 * RADIUS
 _APART, _ALONE = 1.1 * _DIAMETER, 2 * _DIAMETER
 """Farther than the one, balls are not yet together; farther than the other, each is alone."""
 
-_SETTLING, _AHEAD = 10, 10
+_SETTLING, _AHEAD, _PUSHED = 10, 10, 5
+"""Actions in which the filter settles, that are foreseen, and that push."""
+
 _HORIZONS = (1, 5, 10)
 _CHANNELS = {"velocity": slice(2, 4), "ranges": slice(4, None)}
+
+_MIDDLE, _FAR = 5.0, ((1.0, 1.0), (9.0, 9.0))
+_ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+_NEIGHBOURS = {"none": (3.0, 0.0), "idle": (1.01, 0.0), "pushes back": (1.01, -1.0)}
+"""Of a ball that pushes: how far off its neighbour is, in diameters, and its share of the force."""
 
 _Window = tuple[np.ndarray, np.ndarray, bool]
 """What a ball saw, what it did, and whether it meets another after the filter has settled."""
@@ -31,18 +40,18 @@ _Window = tuple[np.ndarray, np.ndarray, bool]
 
 def windows(steps: int, seed: int) -> Iterator[_Window]:
     """Give windows of random data in which a ball meets another, or stays alone."""
-    settings, length = PRESETS["balls"], _SETTLING + _AHEAD + 1
-    data, _ = collect(Held(BALLS, settings.action_repeat), steps=steps, seed=seed)
+    length = _SETTLING + _AHEAD + 1
+    data, _ = collect(_ROOM, steps=steps, seed=seed)
     for episode in data.episodes:
-        seen = per_ball(episode.observations, settings.agents)
-        done = per_ball(episode.actions, settings.agents)
+        seen = per_ball(episode.observations, _SETTINGS.agents)
+        done = per_ball(episode.actions, _SETTINGS.agents)
         places = seen[..., :2].astype(float)
         gaps = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
-        gaps[:, np.arange(settings.agents), np.arange(settings.agents)] = np.inf
+        gaps[:, np.arange(_SETTINGS.agents), np.arange(_SETTINGS.agents)] = np.inf
         nearest = gaps.min(-1)
         for start in range(0, episode.length + 1 - length, _AHEAD // 2):
             rows = slice(start, start + length)
-            for ball in range(settings.agents):
+            for ball in range(_SETTINGS.agents):
                 later = nearest[rows, ball][_SETTLING:]
                 meets = later[0] > _APART and later[1:].min() <= _DIAMETER
                 if meets or later.min() > _ALONE:
@@ -58,25 +67,63 @@ def foresee(model: DVBF, seen: Array, done: Array) -> Array:
         ahead = predict(model, states[-1], model.actions.scaled(done[_SETTLING:]))
         return model.observations.physical(ahead)
 
-    return jax.vmap(of_window)(seen, done)
+    return jax.vmap(of_window)(jnp.asarray(seen, float), jnp.asarray(done, float))
 
 
-def judge(model: DVBF, found: list[_Window]) -> Iterator[dict[str, object]]:
+def meeting(model: DVBF, found: list[_Window]) -> Iterator[dict[str, object]]:
     """Give mean square errors in units of the variance of a channel, by what becomes of a ball."""
     seen, done, meets = (np.array(each) for each in zip(*found, strict=True))
-    ahead = foresee(model, jnp.asarray(seen, float), jnp.asarray(done, float))
+    ahead = np.asarray(foresee(model, seen, done))
     came, now = seen[:, _SETTLING + 1 :], seen[:, _SETTLING, None]
     units = seen.std((0, 1))
     for name, those in (("meets another", meets), ("alone", ~meets)):
-        row: dict[str, object] = {"ball": name, "windows": int(those.sum())}
+        row: dict[str, object] = {"ball": name}
         for channel, which in _CHANNELS.items():
             for h in _HORIZONS:
                 own, persistent = (
                     np.square((each - came)[those, h - 1] / units)[..., which].mean()
-                    for each in (np.asarray(ahead), np.repeat(now, _AHEAD, axis=1))
+                    for each in (ahead, np.repeat(now, _AHEAD, axis=1))
                 )
                 row[f"{channel}, h = {h}"] = f"{own:.3f} ({persistent:.2f})"
         yield row
+
+
+def pushing(neighbour: str) -> tuple[np.ndarray, np.ndarray]:
+    """Let a ball push with all its force toward its neighbour, and give what it saw and did."""
+    room, (far, share) = _ROOM(), _NEIGHBOURS[neighbour]
+    force = room.action_space.high[0]
+    seen, done = [], []
+    for angle in _ANGLES:
+        way = np.array([np.cos(angle), np.sin(angle)])
+        middle = np.array([_MIDDLE, _MIDDLE])
+        places = np.array([middle, middle + far * _DIAMETER * way, *_FAR])
+        observed, _ = room.reset(options={"positions": places})
+        rows, actions = [observed], []
+        for step in range(_SETTLING + _PUSHED):
+            forces = np.zeros((_SETTINGS.agents, 2), np.float32)
+            if step >= _SETTLING:
+                forces[:2] = force * way, share * force * way
+            rows.append(room.step(joint(forces))[0])
+            actions.append(forces[0])
+        seen.append(per_ball(np.array(rows), _SETTINGS.agents)[:, 0])
+        done.append(np.array(actions))
+    room.close()
+    return np.array(seen), np.array(done)
+
+
+def resisted(model: DVBF) -> dict[str, object]:
+    """Give how far a ball gets that pushes, as foreseen and as it is."""
+    row: dict[str, object] = {}
+    for neighbour in _NEIGHBOURS:
+        seen, done = pushing(neighbour)
+        way = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
+        ahead = np.asarray(foresee(model, seen, done))
+        foreseen, came = (
+            ((each[:, -1, :2] - seen[:, _SETTLING, :2]) * way).sum(1).mean()
+            for each in (ahead, seen)
+        )
+        row[f"neighbour: {neighbour}"] = f"{foreseen:.2f} ({came:.2f})"
+    return row
 
 
 def main() -> None:
@@ -85,17 +132,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5000)
     given = parser.parse_args()
     found = list(windows(given.steps, seed=1000))
-    rows: Table = []
+    met: Table = []
+    pushed: Table = []
     for folder in given.runs:
-        made = load_agent(folder, rounds=0)
-        assert made.model is not None, f"{folder} has no learnt model"
-        about: dict[str, object] = {
-            "updates": made.experiment.model.model_updates,
-            "seed": made.seed,
-        }
-        rows += [about | row for row in judge(made.model, found)]
-        print(*rows[-2:], sep="\n", flush=True)
-    write_table("foresight", rows, by=("updates", "seed", "ball"))
+        for rounds in range(load_agent(folder).experiment.rounds + 1):
+            made = load_agent(folder, rounds=rounds)
+            assert made.model is not None, f"Expected {folder} to have a learnt model."
+            updates = made.experiment.model.model_updates
+            about: dict[str, object] = {"updates": updates, "seed": made.seed, "rounds": rounds}
+            met += [about | row for row in meeting(made.model, found)]
+            pushed.append(about | resisted(made.model))
+            print(*met[-2:], pushed[-1], sep="\n", flush=True)
+    write_table("balls-meeting", met, by=("updates", "seed", "rounds", "ball"))
+    write_table("balls-pushing", pushed, by=("updates", "seed", "rounds"))
 
 
 if __name__ == "__main__":
