@@ -72,6 +72,7 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.learnt
 	$(BIN)/python -m benchmarks.rooms ball
 	$(BIN)/python -m benchmarks.rooms balls
+	$(BIN)/python -m benchmarks.foresight results/rooms/balls-*
 	$(BIN)/python -m benchmarks.biped
 else
 	$(BIN)/python -m benchmarks.agent $(PRESET)

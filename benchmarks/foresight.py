@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import equinox as eqx
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,22 +59,25 @@ def windows(steps: int, seed: int) -> Iterator[_Window]:
                     yield seen[rows, ball], done[rows, ball][:-1], meets
 
 
-@eqx.filter_jit
-def foresee(model: DVBF, seen: Array, done: Array) -> Array:
+def foresee(model: DVBF, seen: np.ndarray, done: np.ndarray) -> np.ndarray:
     """Filter the beginning of each window, and predict the rest."""
+    return np.asarray(_foresee(model, jnp.asarray(seen, float), jnp.asarray(done, float)))
 
+
+@eqx.filter_jit
+def _foresee(model: DVBF, seen: Array, done: Array) -> Array:
     def of_window(seen: Array, done: Array) -> Array:
         states = Filter(model).run(seen[: _SETTLING + 1], done[:_SETTLING])
         ahead = predict(model, states[-1], model.actions.scaled(done[_SETTLING:]))
         return model.observations.physical(ahead)
 
-    return jax.vmap(of_window)(jnp.asarray(seen, float), jnp.asarray(done, float))
+    return jax.vmap(of_window)(seen, done)
 
 
 def meeting(model: DVBF, found: list[_Window]) -> Iterator[dict[str, object]]:
     """Give mean square errors in units of the variance of a channel, by what becomes of a ball."""
     seen, done, meets = (np.array(each) for each in zip(*found, strict=True))
-    ahead = np.asarray(foresee(model, seen, done))
+    ahead = foresee(model, seen, done)
     came, now = seen[:, _SETTLING + 1 :], seen[:, _SETTLING, None]
     units = seen.std((0, 1))
     for name, those in (("meets another", meets), ("alone", ~meets)):
@@ -91,6 +95,7 @@ def meeting(model: DVBF, found: list[_Window]) -> Iterator[dict[str, object]]:
 def pushing(neighbour: str) -> tuple[np.ndarray, np.ndarray]:
     """Let a ball push with all its force toward its neighbour, and give what it saw and did."""
     room, (far, share) = _ROOM(), _NEIGHBOURS[neighbour]
+    assert isinstance(room.action_space, gymnasium.spaces.Box)
     force = room.action_space.high[0]
     seen, done = [], []
     for angle in _ANGLES:
@@ -117,7 +122,7 @@ def resisted(model: DVBF) -> dict[str, object]:
     for neighbour in _NEIGHBOURS:
         seen, done = pushing(neighbour)
         way = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
-        ahead = np.asarray(foresee(model, seen, done))
+        ahead = foresee(model, seen, done)
         foreseen, came = (
             ((each[:, -1, :2] - seen[:, _SETTLING, :2]) * way).sum(1).mean()
             for each in (ahead, seen)

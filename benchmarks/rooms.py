@@ -9,15 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.tables import Table, beside, write_table
+from benchmarks.tables import beside, write_table
 from empowerment.capacity import exact_landscape
-from empowerment.experiments import (
-    PRESETS,
-    evaluate_agent,
-    evaluate_run,
-    load_agent,
-    train_agent,
-)
+from empowerment.experiments import PRESETS, evaluate_run, train_agent
 from empowerment.experiments.charts import learnt_landscape, truth_of
 from empowerment.experiments.landscape import grid_states
 
@@ -31,10 +25,11 @@ _FIGURES = {
     "contacts": ("contacts_per_step", 4),
     "pair distance": ("mean_pair_distance", 2),
     "close": ("close_fraction", 4),
+    "empowerment": ("empowerment_mean", 2),
 }
 
 
-def ball(seed: int, episodes: int, folder: Path) -> Table:
+def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
     """Train one ball by one step and by ten, and compare what both do."""
     row: dict[str, object] = {"seed": seed}
     where = {}
@@ -67,29 +62,19 @@ def ball(seed: int, episodes: int, folder: Path) -> Table:
                 "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
             }
     row["overlap"] = f"{np.minimum(*where.values()).sum():.2f}"
-    return [row]
+    return row
 
 
-def balls(seed: int, episodes: int, folder: Path) -> Table:
-    """Train four balls, and see what they do after each round."""
+def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+    """Train four balls and see what they do."""
     start = time.monotonic()
-    own, rounds = folder / f"balls-{seed}", PRESETS["balls"].rounds
+    own = folder / f"balls-{seed}"
     train_agent(PRESETS["balls"], folder=own, seed=seed, resume=own.exists())
-    taken = round(time.monotonic() - start)
-    rows: Table = []
-    for number in range(rounds + 1):
-        last = number == rounds
-        found = (
-            evaluate_run(own, episodes=episodes)
-            if last
-            else evaluate_agent(load_agent(own, rounds=number), episodes=episodes)
-        )
-        row: dict[str, object] = {"seed": seed, "rounds": number}
-        row |= {name: beside(found, *figure) for name, figure in _FIGURES.items()}
-        row["inward"] = f"{found['inward_fraction']:.3f}" if last else ""
-        row["seconds"] = taken if last else ""
-        rows.append(row)
-    return rows
+    taken = time.monotonic() - start
+    found = evaluate_run(own, episodes=episodes)
+    row: dict[str, object] = {"seed": seed}
+    row |= {name: beside(found, *figure) for name, figure in _FIGURES.items()}
+    return row | {"inward": f"{found['inward_fraction']:.3f}", "seconds": round(taken)}
 
 
 def main() -> None:
@@ -99,11 +84,11 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("results/rooms"))
     given = parser.parse_args()
-    measure, by = (ball, ("seed",)) if given.what == "ball" else (balls, ("seed", "rounds"))
+    measure = ball if given.what == "ball" else balls
     for seed in given.seeds:
-        rows = measure(seed, given.episodes, given.out)
-        print(*rows, sep="\n", flush=True)
-        write_table(f"{given.what}-seeds", rows, by=by)
+        row = measure(seed, given.episodes, given.out)
+        print(row, flush=True)
+        write_table(f"{given.what}-seeds", [row], by=("seed",))
 
 
 if __name__ == "__main__":
