@@ -30,13 +30,19 @@ _SETTLING, _AHEAD, _PUSHED = 10, 10, 5
 _HORIZONS = (1, 5, 10)
 _CHANNELS = {"velocity": slice(2, 4), "ranges": slice(4, None)}
 
-_MIDDLE, _FAR = 5.0, ((1.0, 1.0), (9.0, 9.0))
+_MIDDLE, _ASIDE = np.array([5.0, 5.0]), ((1.0, 1.0), (9.0, 9.0))
+"""Where a ball pushes from, and where those are that have no part in it."""
+
 _ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+_WAYS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
 _NEIGHBOURS = {"none": (3.0, 0.0), "idle": (1.01, 0.0), "pushes back": (1.01, -1.0)}
 """Of a ball that pushes: how far off its neighbour is, in diameters, and its share of the force."""
 
 _Window = tuple[np.ndarray, np.ndarray, bool]
 """What a ball saw, what it did, and whether it meets another after the filter has settled."""
+
+_Pushes = dict[str, tuple[np.ndarray, np.ndarray]]
+"""By its neighbour, what a ball saw and did that pushed each way."""
 
 
 def windows(steps: int, seed: int) -> Iterator[_Window]:
@@ -98,10 +104,8 @@ def pushing(neighbour: str) -> tuple[np.ndarray, np.ndarray]:
     assert isinstance(room.action_space, gymnasium.spaces.Box)
     force = room.action_space.high[0]
     seen, done = [], []
-    for angle in _ANGLES:
-        way = np.array([np.cos(angle), np.sin(angle)])
-        middle = np.array([_MIDDLE, _MIDDLE])
-        places = np.array([middle, middle + far * _DIAMETER * way, *_FAR])
+    for way in _WAYS:
+        places = np.array([_MIDDLE, _MIDDLE + far * _DIAMETER * way, *_ASIDE])
         observed, _ = room.reset(options={"positions": places})
         rows, actions = [observed], []
         for step in range(_SETTLING + _PUSHED):
@@ -116,15 +120,13 @@ def pushing(neighbour: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(seen), np.array(done)
 
 
-def resisted(model: DVBF) -> dict[str, object]:
+def resisted(model: DVBF, pushes: _Pushes) -> dict[str, object]:
     """Give how far a ball gets that pushes, as foreseen and as it is."""
     row: dict[str, object] = {}
-    for neighbour in _NEIGHBOURS:
-        seen, done = pushing(neighbour)
-        way = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
+    for neighbour, (seen, done) in pushes.items():
         ahead = foresee(model, seen, done)
         foreseen, came = (
-            ((each[:, -1, :2] - seen[:, _SETTLING, :2]) * way).sum(1).mean()
+            ((each[:, -1, :2] - seen[:, _SETTLING, :2]) * _WAYS).sum(1).mean()
             for each in (ahead, seen)
         )
         row[f"neighbour: {neighbour}"] = f"{foreseen:.2f} ({came:.2f})"
@@ -137,6 +139,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5000)
     given = parser.parse_args()
     found = list(windows(given.steps, seed=1000))
+    pushes = {neighbour: pushing(neighbour) for neighbour in _NEIGHBOURS}
     met: Table = []
     pushed: Table = []
     for folder in given.runs:
@@ -146,7 +149,7 @@ def main() -> None:
             updates = made.experiment.model.model_updates
             about: dict[str, object] = {"updates": updates, "seed": made.seed, "rounds": rounds}
             met += [about | row for row in meeting(made.model, found)]
-            pushed.append(about | resisted(made.model))
+            pushed.append(about | resisted(made.model, pushes))
             print(*met[-2:], pushed[-1], sep="\n", flush=True)
     write_table("balls-meeting", met, by=("updates", "seed", "rounds", "ball"))
     write_table("balls-pushing", pushed, by=("updates", "seed", "rounds"))
