@@ -74,7 +74,7 @@ def torch_updates(num_codes: int) -> Callable[[], None]:
             output = self.head(torch.tanh(self.hidden(hidden)))
             return output[..., :-1], output[..., -1].log_softmax(-1)
 
-    def future(state: Any, plan: Any) -> Any:
+    def mean_observation(state: Any, plan: Any) -> Any:
         angle, velocity = (part[:, None].expand(plan.shape[:2]) for part in state.unbind(-1))
         for torque in (2 * torch.tanh(plan)).unbind(-1):
             drive = 15 * angle.sin() + 3 * (torque - 0.05 * velocity)
@@ -91,7 +91,7 @@ def torch_updates(num_codes: int) -> Callable[[], None]:
         for _ in range(_UPDATES):
             state = (2 * torch.rand(_BATCH, 2) - 1) * scale
             plans, log_weights = model(state)
-            means = future(state, plans)
+            means = mean_observation(state, plans)
             seen = means + torch.randn_like(means)
             squares = seen.square().sum(-1)[:, :, None] + means.square().sum(-1)[:, None]
             distance = squares - 2 * seen @ means.mT

@@ -24,13 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.channel import pin
 from benchmarks.tables import Table, write_table
-from empowerment.controller import Controller, Deployed, Safety
+from empowerment.controller import Bundle, Controller, Safety
 from empowerment.controller.controller import EngineName
 from empowerment.controller.devices import EnvironmentDevice
 from empowerment.controller.export.c_code import CompiledC, c_files
 from empowerment.controller.loop import Timing, run_loop, undisturbed
 from empowerment.environments import BALLS, ENVIRONMENTS
-from empowerment.experiments.deployment import to_deployed
+from empowerment.experiments.deployment import to_bundle
 from empowerment.experiments.held import UPRIGHT
 from empowerment.model import DVBF, Filter, Scaling
 from empowerment.policy import Policy
@@ -48,7 +48,7 @@ Times = Callable[[int], np.ndarray]
 """Gives how long so many steps took, in seconds."""
 
 
-def subject(done: int = 2, limit: float = 1.0) -> tuple[Policy, Bounded, DVBF, Deployed]:
+def subject(done: int = 2, limit: float = 1.0) -> tuple[Policy, Bounded, DVBF, Bundle]:
     """Make filter and policy of the size of four balls, with random weights."""
     keys = jax.random.split(jax.random.key(0), 2)
     units = Scaling(jnp.zeros(_SEEN), jnp.ones(_SEEN))
@@ -64,7 +64,7 @@ def subject(done: int = 2, limit: float = 1.0) -> tuple[Policy, Bounded, DVBF, D
         actions=Box([-limit] * done, [limit] * done, tuple(f"u{i}" for i in range(done))),
     )
     policy, bounded = Policy(world.states, done, width=_WIDTH, key=keys[1]), Bounded(world)
-    return policy, bounded, model, to_deployed(policy=policy, world=bounded, model=model)
+    return policy, bounded, model, to_bundle(policy=policy, world=bounded, model=model)
 
 
 def timed(step: Callable[[np.ndarray], Any]) -> Times:
@@ -125,7 +125,7 @@ def jax_step(policy: Policy, world: Bounded, model: DVBF) -> Times:
 
 
 def contenders() -> dict[str, Times]:
-    policy, world, model, deployed = subject()
+    policy, world, model, bundle = subject()
     found: dict[str, Times] = {}
     if importlib.util.find_spec("stable_baselines3") is not None:
         found["Stable-Baselines3 PPO predict, policy alone"] = stable_baselines()
@@ -133,15 +133,15 @@ def contenders() -> dict[str, Times]:
     if importlib.util.find_spec("numba") is not None:
         engines["numba"] = "Controller, numba"
     for engine, name in engines.items():
-        found[name] = timed(Controller(deployed, engine=engine).step)
-    native = CompiledC(deployed, "it", c_files(deployed, "it"), ("-march=native",))
+        found[name] = timed(Controller(bundle, engine=engine).step)
+    native = CompiledC(bundle, "it", c_files(bundle, "it"), ("-march=native",))
     observation = np.random.default_rng(0).normal(size=_SEEN).astype(np.float32)
     found["exported C, called from C"] = lambda count: native.times(observation, count)
     if importlib.util.find_spec("onnxruntime") is not None:
         from empowerment.controller.export.onnx_graph import onnx_model, runtime_step
 
-        graph = runtime_step(onnx_model(deployed))
-        memory = np.zeros(deployed.description.memory_size, np.float32)
+        graph = runtime_step(onnx_model(bundle))
+        memory = np.zeros(bundle.description.memory_size, np.float32)
         memory[0] = 1.0
         found["exported ONNX, onnxruntime"] = timed(lambda row: graph(row, memory))
     found["JAX, jitted"] = jax_step(policy, world, model)
@@ -186,8 +186,8 @@ def _in_turns(found: dict[str, Times]) -> dict[str, np.ndarray]:
 class Crew:
     """A controller for each ball, one after the other, as one controller."""
 
-    def __init__(self, deployed: Deployed, engine: EngineName):
-        self.each = [Controller(deployed, engine=engine) for _ in range(_BALLS)]
+    def __init__(self, bundle: Bundle, engine: EngineName):
+        self.each = [Controller(bundle, engine=engine) for _ in range(_BALLS)]
         self.safe_action = np.concatenate([one.safe_action for one in self.each])
 
     def reset(self) -> None:
@@ -207,8 +207,8 @@ def time_loops(run: Path | None, seconds: float, engine: EngineName) -> Table:
     if run is not None:
         controller = Controller.load(run, engine=engine)  # Late cycles are counted, but no fault.
         subjects["pendulum"] = (controller, gymnasium.make(ENVIRONMENTS["pendulum"]))
-    deployed = subject(limit=60.0)[3]
-    subjects["four balls"] = (Crew(deployed, engine), gymnasium.make(BALLS, num_balls=_BALLS))
+    bundle = subject(limit=60.0)[3]
+    subjects["four balls"] = (Crew(bundle, engine), gymnasium.make(BALLS, num_balls=_BALLS))
     rows: Table = []
     for name, (controller, environment) in subjects.items():
         for realtime in (False, True):

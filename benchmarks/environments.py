@@ -9,7 +9,7 @@ from jaxtyping import Float
 from benchmarks.channel import interleaved, pin
 from empowerment.environments import BallsEnv
 from empowerment.environments.balls import NUM_RAYS
-from empowerment.environments.physics import RADIUS
+from empowerment.environments.box2d import RADIUS
 
 _STEPS = 200
 

@@ -13,13 +13,13 @@ from jaxtyping import Array
 
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
-from empowerment.environments import BALLS, Held, joint, per_ball
-from empowerment.environments.physics import RADIUS
+from empowerment.environments import BALLS, EnvFactory, joint, per_ball
+from empowerment.environments.box2d import RADIUS
 from empowerment.experiments import PRESETS, load_agent
 from empowerment.model import DVBF, Filter, predict
 
 _SETTINGS = PRESETS["balls"]
-_ROOM = Held(BALLS, _SETTINGS.action_repeat)
+_ROOM = EnvFactory(BALLS, _SETTINGS.action_repeat)
 _DIAMETER = 2 * RADIUS
 _APART, _ALONE = 1.1 * _DIAMETER, 2 * _DIAMETER
 """Farther than the one, balls are not yet together; farther than the other, each is alone."""
@@ -65,7 +65,7 @@ def windows(steps: int, seed: int) -> Iterator[_Window]:
                     yield seen[rows, ball], done[rows, ball][:-1], meets
 
 
-def foresee(model: DVBF, seen: np.ndarray, done: np.ndarray) -> np.ndarray:
+def observation_density(model: DVBF, seen: np.ndarray, done: np.ndarray) -> np.ndarray:
     """Filter the beginning of each window, and predict the rest."""
     return np.asarray(_foresee(model, jnp.asarray(seen, float), jnp.asarray(done, float)))
 
@@ -83,7 +83,7 @@ def _foresee(model: DVBF, seen: Array, done: Array) -> Array:
 def meeting(model: DVBF, found: list[_Window]) -> Iterator[dict[str, object]]:
     """Give mean square errors in units of the variance of a channel, by what becomes of a ball."""
     seen, done, meets = (np.array(each) for each in zip(*found, strict=True))
-    ahead = foresee(model, seen, done)
+    ahead = observation_density(model, seen, done)
     came, now = seen[:, _SETTLING + 1 :], seen[:, _SETTLING, None]
     units = seen.std((0, 1))
     for name, those in (("meets another", meets), ("alone", ~meets)):
@@ -124,7 +124,7 @@ def resisted(model: DVBF, pushes: _Pushes) -> dict[str, object]:
     """Give how far a ball gets that pushes, as foreseen and as it is."""
     row: dict[str, object] = {}
     for neighbour, (seen, done) in pushes.items():
-        ahead = foresee(model, seen, done)
+        ahead = observation_density(model, seen, done)
         foreseen, came = (
             ((each[:, -1, :2] - seen[:, _SETTLING, :2]) * _WAYS).sum(1).mean()
             for each in (ahead, seen)

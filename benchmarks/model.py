@@ -19,21 +19,29 @@ import jax.numpy as jnp
 from benchmarks.channel import interleaved, pin
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
-from empowerment.environments import ANYWHERE, ENVIRONMENTS
+from empowerment.environments import ENVIRONMENTS, PENDULUM_ANYWHERE
 from empowerment.experiments import PRESETS, ModelSettings, fit_model
-from empowerment.model import DVBF, Scaling, Sequences, dvbf, judge_model
+from empowerment.model import DVBF, Scaling, Sequences, dvbf, evaluate_model
 from empowerment.model import training as model_training
 
 _HORIZONS = (1, 10, 20, 30)
 _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
-    "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=32, stray=0.0)),
-    "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, ModelSettings(latent_size=6, stray=0.0)),
+    "ball, 32 axes": (
+        ENVIRONMENTS["ball"],
+        20_000,
+        ModelSettings(latent_size=32, outlier_probability=0.0),
+    ),
+    "ball, 6 axes": (
+        ENVIRONMENTS["ball"],
+        20_000,
+        ModelSettings(latent_size=6, outlier_probability=0.0),
+    ),
     "ball, 32 axes, as printed": (
         ENVIRONMENTS["ball"],
         20_000,
-        ModelSettings(latent_size=32, printed=True, stray=0.0),
+        ModelSettings(latent_size=32, as_published=True, outlier_probability=0.0),
     ),
-    "pendulum": (ANYWHERE, 10_000, PRESETS["pendulum-learnt"].model),
+    "pendulum": (PENDULUM_ANYWHERE, 10_000, PRESETS["pendulum-learnt"].model),
 }
 _ABLATED: dict[str, Callable[[], Any]] = {
     "all": contextlib.nullcontext,
@@ -65,7 +73,7 @@ def prediction(seeds: int, systems: list[str]) -> None:
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
             taken = time.monotonic() - start
             fresh, _ = collect(_judged(environment), steps=_JUDGED_STEPS, seed=1000 + seed)
-            found = judge_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
+            found = evaluate_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
             row: dict[str, object] = {"system": name, "seed": seed}
             for horizon, error in zip(_HORIZONS, found.model, strict=True):
                 row[f"h = {horizon}"] = f"{error:.5f}"
@@ -80,7 +88,7 @@ def prediction(seeds: int, systems: list[str]) -> None:
 
 def _judged(environment: str) -> Callable[[], gymnasium.Env]:
     """Make an environment with episodes long enough to predict far."""
-    steps = _LONG_STEPS if environment == ANYWHERE else None
+    steps = _LONG_STEPS if environment == PENDULUM_ANYWHERE else None
     return lambda: gymnasium.make(environment, max_episode_steps=steps)
 
 
@@ -95,7 +103,7 @@ def ablation(seeds: int) -> None:
             with tempfile.TemporaryDirectory() as folder, without():
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
                 fresh, _ = collect(environment, steps=_JUDGED_STEPS, seed=1000 + seed)
-                found = judge_model(
+                found = evaluate_model(
                     fitted.model, fitted.train, fresh, horizons=(1, 10, 30), seed=seed
                 )
             row: dict[str, object] = {"left out": name, "seed": seed}

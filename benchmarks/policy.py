@@ -82,7 +82,7 @@ def torch_updates(
     optimiser = torch.optim.Adam([p for part in parts for p in part.parameters()], lr=1e-3)
     limits = torch.tensor([math.pi, 8.0])
 
-    def future(state: Any, plan: Any) -> Any:
+    def mean_observation(state: Any, plan: Any) -> Any:
         for action in plan.unbind(-1):
             state = transition(state, action)
         return state
@@ -102,8 +102,8 @@ def torch_updates(
             seen = features(along)
             of_source = gaussian(source(seen))
             plan = of_source.rsample()
-            still = future(along, torch.zeros_like(plan))
-            successor = future(along, plan)
+            still = mean_observation(along, torch.zeros_like(plan))
+            successor = mean_observation(along, plan)
             successor = successor + 0.05 * torch.randn_like(successor)
             of_planning = gaussian(planning(torch.cat([seen, 4 * (successor - still)], dim=-1)))
             bound = (of_planning.log_prob(plan) - of_source.log_prob(plan)).mean()

@@ -108,11 +108,11 @@ def test_bad_data_are_written_told_and_mended(
     found = json.loads(capsys.readouterr().out)
     assert found["num_transitions"] == 80
     assert "not finite" in found["problems"][0]
-    assert "Expected --out beside --mend" in said(
-        capsys, "data", "bad.npz", "--mend", "split", code=2
+    assert "Expected --out beside --repair" in said(
+        capsys, "data", "bad.npz", "--repair", "split", code=2
     )
     for how in ("reject", "trim", "split"):
-        told = said(capsys, "data", "bad.npz", "--mend", how, "--out", f"{how}.npz")
+        told = said(capsys, "data", "bad.npz", "--repair", how, "--out", f"{how}.npz")
         assert f"Mended by {how}" in told
         main(["data", f"{how}.npz"])
         shown = capsys.readouterr().out

@@ -11,7 +11,7 @@ from empowerment.data import Trajectories
 from empowerment.experiments import read_manifest
 from empowerment.experiments.run import hashes
 
-DIRECTION = "empowerment/PendulumDirection-v0"
+PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(folder: Path) -> Path:
     path = folder / "data.npz"
-    main(["collect", DIRECTION, "--steps", "1000", "--out", str(path)])
+    main(["collect", PENDULUM_DIRECTION, "--steps", "1000", "--out", str(path)])
     return path
 
 
@@ -36,7 +36,7 @@ def model(folder: Path, data: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     path = folder / "run"
-    main(f"train --env {DIRECTION} --out {path} --budget smoke --steps 2".split())
+    main(f"train --env {PENDULUM_DIRECTION} --out {path} --budget smoke --steps 2".split())
     return path
 
 
@@ -67,7 +67,7 @@ def test_a_model_does_not_go_on_with_other_data(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     other = tmp_path / "other.npz"
-    main(["collect", DIRECTION, "--steps", "1000", "--seed", "1", "--out", str(other)])
+    main(["collect", PENDULUM_DIRECTION, "--steps", "1000", "--seed", "1", "--out", str(other)])
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
         main(["fit", str(other), "--out", str(model), "--budget", "smoke", "--resume"])
@@ -113,7 +113,9 @@ def test_mistakes_end_in_one_sentence(
 @pytest.mark.slow
 def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
     run = tmp_path / "run"
-    main(f"train --env {DIRECTION} --out {run} --budget smoke --rounds 1 --steps 2".split())
+    main(
+        f"train --env {PENDULUM_DIRECTION} --out {run} --budget smoke --rounds 1 --steps 2".split()
+    )
     manifest = read_manifest(run)
     assert manifest["finished"]
     stages = ("data", "model", "channel", "surrogate", "policy")
@@ -124,7 +126,7 @@ def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
     assert Trajectories.load(run / "data.npz").num_transitions == 1000
     second = Trajectories.load(run / "data-1.npz")
     assert second.num_transitions == 500
-    assert second.about["environment"] == DIRECTION
+    assert second.about["environment"] == PENDULUM_DIRECTION
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     found = {(line["stage"], line["round"]) for line in lines}
     assert found == {(stage, r) for stage in ("model", "channel", "policy") for r in (0, 1)}
@@ -134,14 +136,14 @@ def test_a_finished_run_holds_what_it_should(run: Path):
     manifest = read_manifest(run)
     assert manifest["finished"]
     assert {"data.npz", "model.safetensors", "policy.safetensors"} <= set(manifest["files"])
-    assert manifest["settings"]["env"] == DIRECTION
+    assert manifest["settings"]["env"] == PENDULUM_DIRECTION
     assert manifest["settings"]["model"]["model_updates"] == 100
 
 
 def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.CaptureFixture[str]):
     main(["evaluate", str(run), "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["environment"] == DIRECTION
+    assert found["environment"] == PENDULUM_DIRECTION
     for figures in (found, found["uniform"]):
         assert figures["survived_fraction"] == 1
         assert figures["episode_length_mean"] == 400
@@ -153,7 +155,7 @@ def test_a_report_is_drawn_of_what_was_learnt(run: Path):
     main(["report", str(run), "--grid", "3x3"])
     page = (run / "report.html").read_text()
     assert "<video" in page
-    assert DIRECTION in page
+    assert PENDULUM_DIRECTION in page
     assert {path.stem for path in (run / "figures").glob("*.png")} == {
         "training",
         "snapshots",
@@ -164,6 +166,6 @@ def test_a_report_is_drawn_of_what_was_learnt(run: Path):
 
 def test_a_trained_policy_collects(run: Path, tmp_path: Path):
     out = tmp_path / "more.npz"
-    words = f"collect {DIRECTION} --steps 30 --out {out} --policy {run}"
+    words = f"collect {PENDULUM_DIRECTION} --steps 30 --out {out} --policy {run}"
     main(words.split())
     assert Trajectories.load(out).num_transitions == 30

@@ -7,7 +7,7 @@ import jax
 
 import empowerment as emp
 from empowerment.controller import Controller, Safety
-from empowerment.experiments.deployment import to_deployed
+from empowerment.experiments.deployment import to_bundle
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -26,8 +26,8 @@ def test_hardware_over_a_socket_is_controlled_as_the_environment_is():
     example = runpy.run_path(str(EXAMPLES / "hardware.py"))
     world = emp.Bounded(emp.Pendulum())
     policy = emp.Policy(world.states, 1, key=jax.random.key(0))
-    deployed = to_deployed(policy=policy, world=world, model=None)
-    controller = Controller(deployed, engine="numpy", safety=Safety(max_missing=1000))
+    bundle = to_bundle(policy=policy, world=world, model=None)
+    controller = Controller(bundle, engine="numpy", safety=Safety(max_missing=1000))
     timing, angles = example["control"](
         controller, duration=1.0, drop=0.5, delay=0.005, interval=0.01
     )

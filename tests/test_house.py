@@ -89,7 +89,7 @@ def test_imports_go_one_way(path: Path):
         ("model", "def f():\n    from empowerment.capacity import exact", ["capacity"]),
         ("report", "from empowerment import experiments", ["experiments"]),
         ("experiments", "from empowerment.report import Landscape", []),
-        ("capacity", "from empowerment.capacity.shapes import thin", []),
+        ("capacity", "from empowerment.capacity.polygons import thin", []),
     ],
 )
 def test_wrong_imports_are_seen(part: str, line: str, wrong: list[str]):
@@ -97,7 +97,7 @@ def test_wrong_imports_are_seen(part: str, line: str, wrong: list[str]):
 
 
 EXTRAS = {
-    "empowerment.controller.compiled": "numba",
+    "empowerment.controller.numba_engine": "numba",
     "empowerment.controller.export.onnx_graph": "onnx",
 }
 """Modules that are only imported where an optional package is installed."""

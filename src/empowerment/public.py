@@ -45,7 +45,7 @@ from empowerment.experiments import (
     make_world,
     train_agent,
 )
-from empowerment.model import DVBF, Filter, LearntWorld, judge_model, learnt_world
+from empowerment.model import DVBF, Filter, LearntWorld, evaluate_model, learnt_world
 from empowerment.policy import (
     Agent,
     Critic,
@@ -119,6 +119,7 @@ __all__ = [
     "draw_landscape",
     "empowerment",
     "evaluate_agent",
+    "evaluate_model",
     "exact_empowerment",
     "exact_landscape",
     "fit_model",
@@ -126,7 +127,6 @@ __all__ = [
     "gaussian_empowerment",
     "grid_states",
     "information_bound",
-    "judge_model",
     "learnt_world",
     "linearise",
     "load_agent",

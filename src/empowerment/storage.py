@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 
 _TreeT = TypeVar("_TreeT")
 
@@ -33,8 +33,8 @@ def save_tree(tree: Any, path: Path, *, about: dict[str, Any]) -> None:
     """
     data = save_tensors({name: np.asarray(leaf) for name, leaf in _leaves(tree).items()})
     manifest = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
-    write_whole(path, data)
-    write_whole(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
+    write_atomic(path, data)
+    write_atomic(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 def read_about(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from scipy.spatial import ConvexHull, KDTree
 
 from empowerment.capacity import AdditiveChannel, reachable
-from empowerment.capacity.border import _linear_program
+from empowerment.capacity.boundary import _linear_program
 from empowerment.capacity.exact import capacity_of
 from empowerment.worlds import Ball, Box, LinearGaussian, Pendulum, double_integrator
 

@@ -16,9 +16,9 @@ from empowerment.channel import (
     train,
 )
 from empowerment.channel.codebook import pairwise_log_prob
-from empowerment.channel.counting import first_reader
+from empowerment.channel.codebook_size import first_reader
 from empowerment.distributions import Gaussian
-from empowerment.worlds import Bounded, Box, LinearGaussian, Pendulum, future
+from empowerment.worlds import Bounded, Box, LinearGaussian, Pendulum, mean_observation
 
 
 def make(steps: int, num_codes: int, key, intent_size: int = 2) -> tuple[Codebook, Bounded]:
@@ -52,7 +52,7 @@ def test_bound_is_the_information_of_a_discrete_channel(getkey):
     channel = eqx.tree_at(lambda c: c.head.weight, channel, 20 * channel.head.weight)
     state = jnp.array([0.4, 0.7])
     plans, log_weights = channel.codes(state)
-    futures = np.asarray(jax.vmap(lambda plan: future(world, state, plan))(plans), float)
+    futures = np.asarray(jax.vmap(lambda plan: mean_observation(world, state, plan))(plans), float)
     weights = np.exp(np.asarray(log_weights, float))
     divergence = AdditiveChannel(futures, np.full(2, 0.05), spacing=0.5).divergence(weights)
     found = empowerment(channel, world, state, key=getkey())

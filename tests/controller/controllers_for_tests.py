@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from empowerment.controller import Deployed
-from empowerment.experiments.deployment import to_deployed
+from empowerment.controller import Bundle
+from empowerment.experiments.deployment import to_bundle
 from empowerment.model import DVBF, Scaling
 from empowerment.policy import Policy
 from empowerment.worlds import AbstractWorld, Bounded, Box, LinearGaussian, Pendulum
@@ -23,8 +23,8 @@ def with_filter(
     latent: int = 4,
     width: int = 32,
     depth: int = 1,
-    num_first: int = 1,
-    printed: bool = False,
+    num_initial: int = 1,
+    as_published: bool = False,
 ) -> tuple[Policy, Bounded, DVBF]:
     """A filter and a policy for it, in a world that is only there for its limits."""
     low = np.linspace(-2.0, 0.5, done)
@@ -40,8 +40,8 @@ def with_filter(
             latent_size=latent,
             width=width,
             depth=depth,
-            num_first=num_first,
-            printed=printed,
+            num_initial=num_initial,
+            as_published=as_published,
             key=key,
         ),
         random,
@@ -75,14 +75,14 @@ def policy_of(world: AbstractWorld, random: np.random.Generator, width: int = 32
     return eqx.tree_at(lambda p: p.states, policy, world.states)
 
 
-def deployed_filter(seed: int = 0, **sizes: Any) -> Deployed:
+def filter_bundle(seed: int = 0, **sizes: Any) -> Bundle:
     policy, world, model = with_filter(np.random.default_rng(seed), **sizes)
-    return to_deployed(policy=policy, world=world, model=model)
+    return to_bundle(policy=policy, world=world, model=model)
 
 
-def deployed_pendulum(seed: int = 0) -> Deployed:
+def pendulum_bundle(seed: int = 0) -> Bundle:
     policy, world = without_filter(np.random.default_rng(seed))
-    return to_deployed(policy=policy, world=world, model=None)
+    return to_bundle(policy=policy, world=world, model=None)
 
 
 def _filled(make: Callable[[jax.Array], Any], random: np.random.Generator) -> Any:

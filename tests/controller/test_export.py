@@ -9,25 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from controllers_for_tests import deployed_filter, deployed_pendulum
+from controllers_for_tests import filter_bundle, pendulum_bundle
 from numpy.random import Generator
 
 from empowerment.cli import main
-from empowerment.controller import Controller, Deployed, write_deployed
+from empowerment.controller import Bundle, Controller, write_bundle
+from empowerment.controller.bundle_io import from_json
 from empowerment.controller.export import FORMATS, export
 from empowerment.controller.export.c_code import FLAGS, CompiledC, c_files
 from empowerment.controller.export.validation import validate
-from empowerment.controller.files import from_json
 
 ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
 NEEDS = {"c": shutil.which("cc"), "onnx": importlib.util.find_spec("onnxruntime"), "npz": True}
-KINDS: dict[str, Deployed] = {
-    "filter": deployed_filter(),
-    "wide": deployed_filter(seen=44, latent=16, width=128),
-    "deep": deployed_filter(depth=3, done=1),
-    "printed": deployed_filter(printed=True),
-    "many first": deployed_filter(num_first=3),
-    "pendulum": deployed_pendulum(),
+KINDS: dict[str, Bundle] = {
+    "filter": filter_bundle(),
+    "wide": filter_bundle(seen=44, latent=16, width=128),
+    "deep": filter_bundle(depth=3, done=1),
+    "published": filter_bundle(as_published=True),
+    "many first": filter_bundle(num_initial=3),
+    "pendulum": pendulum_bundle(),
 }
 
 
@@ -119,26 +119,26 @@ int main(void) {
 @pytest.mark.parametrize("kind", ["filter", "printed", "pendulum"])
 def test_c_keeps_its_limits_whatever_comes(kind: str, random: Generator):
     can("c")
-    deployed = KINDS[kind]
-    low, high = deployed.limits
-    step = CompiledC(deployed, "it", c_files(deployed, "it"))
-    memory = np.zeros(deployed.description.memory_size, np.float32)
+    bundle = KINDS[kind]
+    low, high = bundle.limits
+    step = CompiledC(bundle, "it", c_files(bundle, "it"))
+    memory = np.zeros(bundle.description.memory_size, np.float32)
     for _ in range(3000):
-        bits = random.bytes(4 * deployed.description.observation_size)
+        bits = random.bytes(4 * bundle.description.observation_size)
         action, memory = step(np.frombuffer(bits, np.float32).copy(), memory)
         assert ((low <= action) & (action <= high)).all()
         assert np.isfinite(memory).all()
 
 
 def test_names_cannot_leave_their_comment():
-    deployed = deployed_pendulum()
+    bundle = pendulum_bundle()
     hostile = {"observation_names": ("*/ int x;", "@ARRAYS@"), "action_names": ("a\nb",)}
-    description = type(deployed.description)(**{**vars(deployed.description), **hostile})
-    code = c_files(Deployed(description, deployed.arrays), "it")["it.h"]
+    description = type(bundle.description)(**{**vars(bundle.description), **hostile})
+    code = c_files(Bundle(description, bundle.arrays), "it")["it.h"]
     head = code[: code.index("*/")]
     assert "Action: a b" in head
     if NEEDS["c"]:
-        CompiledC(deployed, "it", c_files(Deployed(description, deployed.arrays), "it"))
+        CompiledC(bundle, "it", c_files(Bundle(description, bundle.arrays), "it"))
 
 
 def test_onnx_says_what_it_is():
@@ -155,19 +155,17 @@ def test_onnx_says_what_it_is():
 
 
 def test_npz_has_everything_by_name(tmp_path: Path):
-    deployed = KINDS["filter"]
-    export(deployed, "npz", tmp_path / "it.npz")
+    bundle = KINDS["filter"]
+    export(bundle, "npz", tmp_path / "it.npz")
     with np.load(tmp_path / "it.npz") as archive:
-        assert set(archive.files) == {"description", *deployed.arrays}
+        assert set(archive.files) == {"description", *bundle.arrays}
         text = archive["description"].tobytes()
-        np.testing.assert_array_equal(
-            archive["policy.0.weight"], deployed.arrays["policy.0.weight"]
-        )
-    assert from_json(text, tmp_path)[0] == deployed.description
+        np.testing.assert_array_equal(archive["policy.0.weight"], bundle.arrays["policy.0.weight"])
+    assert from_json(text, tmp_path)[0] == bundle.description
 
 
 def test_the_command_says_how_exact_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    write_deployed(KINDS["filter"], tmp_path / "run")
+    write_bundle(KINDS["filter"], tmp_path / "run")
     words = ["export", str(tmp_path / "run"), "--format", "npz", "--out"]
     main([*words, str(tmp_path / "it.npz")])
     said = capsys.readouterr()
@@ -188,7 +186,7 @@ def test_the_command_says_how_exact_it_is(tmp_path: Path, capsys: pytest.Capture
 def test_files_that_cannot_be_are_refused(
     format: str, file: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    write_deployed(KINDS["filter"], tmp_path / "run")
+    write_bundle(KINDS["filter"], tmp_path / "run")
     words = ["export", str(tmp_path / "run"), "--format", format, "--out"]
     with pytest.raises(SystemExit) as stopped:
         main([*words, str(tmp_path / file)])

@@ -12,14 +12,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from controllers_for_tests import deployed_filter, deployed_pendulum
+from controllers_for_tests import filter_bundle, pendulum_bundle
 
 from empowerment.cli import main
-from empowerment.controller import Controller, Safety, write_deployed
+from empowerment.controller import Controller, Safety, write_bundle
 from empowerment.controller.devices import EnvironmentDevice
 from empowerment.controller.loop import Device, run_loop
 
-FILTER = deployed_filter()
+FILTER = filter_bundle()
 SAFE = (-1.0, 1.0)
 
 
@@ -135,7 +135,7 @@ def test_an_environment_begins_anew_when_an_episode_is_over():
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
-    write_deployed(deployed_pendulum(), folder)
+    write_bundle(pendulum_bundle(), folder)
     about = json.loads((folder / "controller.json").read_text())
     about |= {"environment": "empowerment/Pendulum-v0", "interval": 0.01}
     (folder / "controller.json").write_text(json.dumps(about))

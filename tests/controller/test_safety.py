@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from controllers_for_tests import deployed_filter, deployed_pendulum
+from controllers_for_tests import filter_bundle, pendulum_bundle
 from numpy.random import Generator
 
 from empowerment.controller import Controller, Safety
-from empowerment.controller.numeric import NUM_KEPT
+from empowerment.controller.numpy_engine import NUM_KEPT
 
-FILTER, PENDULUM = deployed_filter(), deployed_pendulum()
+FILTER, PENDULUM = filter_bundle(), pendulum_bundle()
 MILLISECOND = 1_000_000
 GOOD = np.zeros(5, np.float32)
 BAD = np.array([0, np.nan, 0, 0, 0], np.float32)
@@ -77,11 +77,11 @@ class TestMissingObservations:
 
     def test_numbers_out_of_all_reason_are_not_believed(self):
         wild = np.full(5, 3e38, np.float32)
-        deployed = deployed_filter(printed=True)  # relu: nothing else limits what comes out
-        controller = Controller(deployed, engine="numpy")
+        bundle = filter_bundle(as_published=True)  # relu: nothing else limits what comes out
+        controller = Controller(bundle, engine="numpy")
         controller.step(GOOD)
         expected = controller._engine.memory.copy()
-        other = Controller(deployed, engine="numpy")
+        other = Controller(bundle, engine="numpy")
         other.step(GOOD)
         np.testing.assert_array_equal(controller.step(wild), other.step(None))
         assert controller.num_missing == 1
@@ -281,11 +281,11 @@ def hostile_inputs(size: int, random: Generator) -> list:
     ]
 
 
-@pytest.mark.parametrize("deployed", [FILTER, deployed_filter(printed=True), PENDULUM])
-def test_a_hundred_thousand_hostile_inputs_do_no_harm(deployed, random: Generator):
-    controller = Controller(deployed, safety=Safety(max_missing=50), engine="numpy")
-    low, high = deployed.limits
-    size, refused = deployed.description.observation_size, 0
+@pytest.mark.parametrize("bundle", [FILTER, filter_bundle(as_published=True), PENDULUM])
+def test_a_hundred_thousand_hostile_inputs_do_no_harm(bundle, random: Generator):
+    controller = Controller(bundle, safety=Safety(max_missing=50), engine="numpy")
+    low, high = bundle.limits
+    size, refused = bundle.description.observation_size, 0
     kinds = [hostile_inputs(size, random) for _ in range(40)]
     inputs = [each for kind in kinds for each in kind]
     order = random.integers(0, len(inputs), 100_000 // 3)
@@ -303,19 +303,19 @@ def test_a_hundred_thousand_hostile_inputs_do_no_harm(deployed, random: Generato
     assert controller.num_missing > 1000
     # An ordinary observation is answered in an ordinary way after all that.
     controller.reset()
-    fresh = Controller(deployed, engine="numpy")
+    fresh = Controller(bundle, engine="numpy")
     ordinary = np.zeros(size, np.float32)
     np.testing.assert_array_equal(controller.step(ordinary), fresh.step(ordinary))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
-@pytest.mark.parametrize("deployed", [FILTER, deployed_filter(printed=True), PENDULUM])
-def test_compiled_or_not_hostile_inputs_are_answered_alike(deployed, random: Generator):
+@pytest.mark.parametrize("bundle", [FILTER, filter_bundle(as_published=True), PENDULUM])
+def test_compiled_or_not_hostile_inputs_are_answered_alike(bundle, random: Generator):
     safety = Safety(max_missing=50)
-    ours = Controller(deployed, safety=safety, engine="numba")
-    theirs = Controller(deployed, safety=safety, engine="numpy")
-    low, high = deployed.limits
-    size = deployed.description.observation_size
+    ours = Controller(bundle, safety=safety, engine="numba")
+    theirs = Controller(bundle, safety=safety, engine="numpy")
+    low, high = bundle.limits
+    size = bundle.description.observation_size
     inputs = [each for _ in range(40) for each in hostile_inputs(size, random)]
     for index in random.integers(0, len(inputs), 5000):
         try:

@@ -45,7 +45,7 @@ def test_episodes_are_whole_and_reproducible(wrapped: bool):  # noqa: FBT001
     data, report = collect(make, steps=101, seed=5)
     assert_consistent(data, steps=101)
     assert (report.num_transitions, report.num_episodes) == (101, len(data.episodes))
-    assert report.lost == ()
+    assert report.failed == ()
     assert {episode.terminated for episode in data.episodes} == {True, False}
     assert_same(collect(make, steps=101, seed=5)[0], data)
     other, _ = collect(make, steps=101, seed=6)
@@ -67,22 +67,26 @@ def test_workers_that_die_or_hang_are_replaced_and_the_data_are_the_same():
         progress=lambda doing, done, total: told.append((done, total)),
     )
     assert_consistent(data, steps=30)
-    assert [(lost.index, lost.why) for lost in report.lost] == [
+    assert [(failed.index, failed.why) for failed in report.failed] == [
         (6, "died"),
         (7, "failed"),
         (9, "hung"),
     ]
     assert report.restarts >= 2
     assert data.about["episodes_lost"] == 3
-    words = report.in_words()
+    words = report.summary()
     assert "3 episodes were dropped (1 died, 1 failed, 1 hung;" in words
     assert told[-1] == (30, 30)
-    by_why = {lost.why: lost.detail for lost in report.lost}
+    by_why = {failed.why: failed.detail for failed in report.failed}
     assert "exit code 7" in by_why["died"]
     assert by_why["failed"] == "ArithmeticError: the world is broken"
     # One that never fails gives the same episodes, but for those that were lost.
-    calm, _ = collect(Counting, steps=100, seed=31)
-    kept = [e for i, e in enumerate(calm.episodes) if i not in {lost.index for lost in report.lost}]
+    steady, _ = collect(Counting, steps=100, seed=31)
+    kept = [
+        e
+        for i, e in enumerate(steady.episodes)
+        if i not in {failed.index for failed in report.failed}
+    ]
     for one, other in zip(data.episodes[:-1], kept, strict=False):
         np.testing.assert_array_equal(one.observations, other.observations)
 
@@ -90,7 +94,7 @@ def test_workers_that_die_or_hang_are_replaced_and_the_data_are_the_same():
 def test_workers_make_no_difference():
     data, report = collect("worlds_for_tests:Counting-v0", steps=60, seed=1, workers=2)
     assert_consistent(data, steps=60)
-    assert (report.restarts, report.lost) == (0, ())
+    assert (report.restarts, report.failed) == (0, ())
     assert_same(collect("worlds_for_tests:Counting-v0", steps=60, seed=1)[0], data)
 
 

@@ -15,11 +15,11 @@ from worlds_for_tests import Counting
 from empowerment.data import (
     Trajectories,
     check,
-    describe,
     from_arrays,
     from_minari,
     from_table,
     from_vector,
+    summarise,
 )
 
 
@@ -149,7 +149,7 @@ def test_a_jump_of_the_clock_cuts_an_episode():
         [5, 6],
     ]
     assert data.about["interval"] == pytest.approx(0.1)
-    assert "the clock jumps 2 times, and episodes were cut there" in describe(data).notes
+    assert "the clock jumps 2 times, and episodes were cut there" in summarise(data).notes
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from empowerment.environments import BALLS, BallsEnv, joint, per_ball
 from empowerment.environments.balls import NUM_RAYS
+from empowerment.environments.box2d import FRICTION, INTERVAL, RADIUS
 from empowerment.environments.lidar import Lidar
-from empowerment.environments.physics import FRICTION, INTERVAL, RADIUS
 
 MASS = 5 * np.pi * RADIUS**2
 CORNERS = [[2.0, 2.0], [8.0, 2.0], [2.0, 8.0], [8.0, 8.0]]

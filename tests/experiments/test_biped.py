@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from empowerment.cli import main
-from empowerment.data import Episode, Idle, Spaces
-from empowerment.environments import Held
+from empowerment.data import Episode, Spaces, ZeroActor
+from empowerment.environments import EnvFactory
 from empowerment.experiments import biped as survey
 from empowerment.experiments import load_agent
 from empowerment.experiments.biped import push
@@ -23,7 +23,7 @@ def an_episode(steps: int, *, angle: float = 0.0, terminated: bool = True) -> Ep
 
 
 def test_a_robot_that_has_fallen_does_not_stand():
-    environment = Held(BIPED, 3)()
+    environment = EnvFactory(BIPED, 3)()
     tall, kneeling = np.full(10, 5.2), np.full(534, 4.7)
     found = biped([an_episode(10)], environment, [tall])
     assert found["standing_fraction"] == pytest.approx(10 / 534)  # of 1600 steps, three at a time
@@ -40,7 +40,7 @@ def test_a_robot_that_has_fallen_does_not_stand():
 
 
 def test_a_push_changes_the_speed_of_the_hull_by_its_strength():
-    environment = Held(BIPED, 3)()
+    environment = EnvFactory(BIPED, 3)()
     environment.reset(seed=0)
     hull = environment.unwrapped.hull  # pyright: ignore[reportAttributeAccessIssue]
     before = hull.linearVelocity.x
@@ -52,7 +52,7 @@ def test_a_push_changes_the_speed_of_the_hull_by_its_strength():
 def test_to_do_nothing_is_the_closest_that_is_allowed():
     low, high = np.array([-1.0, 0.5, -3.0]), np.array([1.0, 2.0, -1.0])
     spaces = Spaces(np.zeros(1), np.ones(1), low, high, ("x",), ("a", "b", "c"))
-    np.testing.assert_array_equal(Idle(spaces)(np.zeros(1, np.float32)), [0.0, 0.5, -1.0])
+    np.testing.assert_array_equal(ZeroActor(spaces)(np.zeros(1, np.float32)), [0.0, 0.5, -1.0])
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from empowerment.model import (
     Scaling,
     calibrate,
     elbo,
+    evaluate_model,
     fit_scaling,
-    judge_model,
     learnt_world,
     predict,
     prepare,
@@ -52,7 +52,13 @@ def test_the_product_is_bayes_rule(mean: float, scale: float, other: float, widt
     assert float(found.scale[0]) == pytest.approx(spread, abs=2e-4)
 
 
-def make(*, printed: bool = False, num_first: int = 1, stray: float = 0.0, seed: int = 0) -> DVBF:
+def make(
+    *,
+    as_published: bool = False,
+    num_initial: int = 1,
+    outlier_probability: float = 0.0,
+    seed: int = 0,
+) -> DVBF:
     units = Scaling(jnp.array([1.0, -2.0, 0.0]), jnp.array([2.0, 0.5, 1.0]))
     actions = Scaling(jnp.array([0.0, 1.0]), jnp.array([2.0, 3.0]))
     return DVBF(
@@ -60,9 +66,9 @@ def make(*, printed: bool = False, num_first: int = 1, stray: float = 0.0, seed:
         actions,
         latent_size=4,
         width=8,
-        num_first=num_first,
-        printed=printed,
-        stray=stray,
+        num_initial=num_initial,
+        as_published=as_published,
+        outlier_probability=outlier_probability,
         key=jax.random.key(seed),
     )
 
@@ -76,7 +82,9 @@ def sequence(times: int = 9, seed: int = 1):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"printed": True, "num_first": 3}, {"stray": 0.05}], ids=str
+    "options",
+    [{}, {"as_published": True, "num_initial": 3}, {"outlier_probability": 0.05}],
+    ids=str,
 )
 def test_the_bound_equals_a_plain_loop(options: dict):
     model = make(**options)
@@ -89,14 +97,19 @@ def test_the_bound_equals_a_plain_loop(options: dict):
     switches = jax.random.randint(switch_key, (2,), 0, 4)
     for index, (observations, actions) in enumerate(pairs):
         wanted = by_a_loop(
-            model, observations, actions, beginnings[index], noises[:, index], int(switches[index])
+            model,
+            observations,
+            actions,
+            beginnings[index],
+            noises[:, index],
+            int(switches[index]),
         )
         parts = found.reconstruction, found.divergence, found.prediction, found.value
         np.testing.assert_allclose([part[index] for part in parts], wanted, rtol=1e-4)
 
 
 def by_a_loop(model: DVBF, observations, actions, beginning, noise, switch: int):
-    first = model.recognise(observations[: model.num_first])
+    first = model.recognise(observations[: model.num_initial])
     state = model.start(first.mean + first.scale * beginning)
     blind = state
     states, divergence = [state], float(divergence_from_standard(first))
@@ -115,22 +128,22 @@ def by_a_loop(model: DVBF, observations, actions, beginning, noise, switch: int)
         )
         if time > switch:
             seen = Gaussian(model.decoder(blind), model.drift)
-            prediction += log_density(seen, observations[time], model.stray)
+            prediction += log_density(seen, observations[time], model.outlier_probability)
         else:
             blind = state
         states.append(state)
     reconstruction = sum(
-        log_density(model.decode(z), x, model.stray)
+        log_density(model.decode(z), x, model.outlier_probability)
         for z, x in zip(states, observations, strict=True)
     )
     return reconstruction, divergence, prediction, reconstruction - divergence
 
 
-def log_density(expected: Gaussian, value, stray: float) -> float:
+def log_density(expected: Gaussian, value, outlier_probability: float) -> float:
     """A value is far off, by a scale of three, once in a while."""
     near = norm.pdf(value, expected.mean, expected.scale)
     far = norm.pdf(value, expected.mean, 3.0)
-    return float(np.log((1 - stray) * near + stray * far).sum())
+    return float(np.log((1 - outlier_probability) * near + outlier_probability * far).sum())
 
 
 def test_predictions_equal_a_plain_loop():
@@ -209,7 +222,7 @@ def fitted() -> tuple[DVBF, Trajectories, Trajectories]:
 
 
 def test_a_trained_model_predicts_better_than_what_is_trivial(fitted):
-    found = judge_model(*fitted, horizons=(1, 10, 20))
+    found = evaluate_model(*fitted, horizons=(1, 10, 20))
     assert found.horizons == (1, 10, 20)
     assert np.all(found.model < 0.2 * found.persistence)
     assert np.all(found.linear < found.persistence)
@@ -221,31 +234,31 @@ def test_calibrated_intervals_hold_what_they_should(fitted):
     model, train, held_out = fitted
     units = model.observations, model.actions
     data = prepare(train, held_out, length=16, seed=0, scalings=units)
-    calm = calibrate(model, data.held_out, key=jax.random.key(3))
-    found = judge_model(calm, train, held_out, horizons=(1, 5, 10))
+    calibrated = calibrate(model, data.held_out, key=jax.random.key(3))
+    found = evaluate_model(calibrated, train, held_out, horizons=(1, 5, 10))
     assert np.all((found.coverage > 0.82) & (found.coverage < 0.97)), found.coverage
-    loud = eqx.tree_at(lambda made: made.calm, model, 3 * calm.calm)
-    assert judge_model(loud, train, held_out, horizons=(10,)).coverage[0] > 0.97
+    loud = eqx.tree_at(lambda made: made.noise_factor, model, 3 * calibrated.noise_factor)
+    assert evaluate_model(loud, train, held_out, horizons=(10,)).coverage[0] > 0.97
 
 
 def test_horizons_beyond_every_episode_are_left_out(fitted):
-    assert judge_model(*fitted, horizons=(1, 25, 26)).horizons == (1, 25)
+    assert evaluate_model(*fitted, horizons=(1, 25, 26)).horizons == (1, 25)
     with pytest.raises(ValueError, match="the longest has 3"):
-        judge_model(fitted[0], fitted[1], integrator(1, 3), horizons=(10,))
+        evaluate_model(fitted[0], fitted[1], integrator(1, 3), horizons=(10,))
 
 
 def test_a_model_is_a_world(fitted):
     model, train, _ = fitted
     world = learnt_world(model, train, length=12, resolution=0.1, seed=0)
     assert isinstance(world, LearntWorld)
-    seen = world.emission(world.places[0])
+    seen = world.emission(world.visited_states[0])
     learnt = model.noise * model.observations.scale
     np.testing.assert_allclose(seen.scale, np.sqrt(learnt**2 + 0.1**2), rtol=1e-4)
     state = Filter(model).init(jnp.array([[0.5]]))
     assert float(world.emission(state).mean[0]) == pytest.approx(0.5, abs=0.1)
     path = unroll(Bounded(world), state, 3 * jnp.ones((2, 1)), key=jax.random.key(0))
     assert float(world.emission(path[-1]).mean[0]) == pytest.approx(1.5, abs=0.2)
-    places, box = np.asarray(world.places), world.states
+    places, box = np.asarray(world.visited_states), world.states
     spread = np.concatenate([e.observations for e in train.episodes]).std(0)
     own = learnt_world(model, train, length=12, seed=0)
     np.testing.assert_allclose(own.resolution, 0.02 * spread, rtol=1e-4)
@@ -263,7 +276,7 @@ def test_places_cover_what_is_rare(fitted):
     both = Trajectories((*integrator(200).episodes, rare), train.spaces, {})
     world = learnt_world(model, both, length=12, resolution=0.1, seed=0)
     still = Filter(model).run(jnp.full((13, 1), 1.999), jnp.zeros((12, 1)))[-1]
-    assert jnp.min(jnp.linalg.norm(world.places - still[None], axis=1)) < 0.2
+    assert jnp.min(jnp.linalg.norm(world.visited_states - still[None], axis=1)) < 0.2
 
 
 def test_the_end_is_learnt_to_be_absorbing():
@@ -305,7 +318,7 @@ def test_training_resumes_to_the_same_bits_and_storage_keeps_them(tmp_path: Path
     assert whole.history == resumed.history
     units = (whole.best.observations, whole.best.actions)
     assert eqx.tree_equal(units, (data.observations, data.actions))
-    np.testing.assert_array_equal(whole.best.calm, jnp.ones(2))
+    np.testing.assert_array_equal(whole.best.noise_factor, jnp.ones(2))
     save_tree(whole.best, tmp_path / "model.safetensors", about={})
     assert eqx.tree_equal(load_tree(model, tmp_path / "model.safetensors"), whole.best)
 

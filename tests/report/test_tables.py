@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 from empowerment.report import Landscape, check_writable, read_states, to_csv, write_landscape
 
 
@@ -99,18 +99,18 @@ def test_file_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ):
     path = tmp_path / "table.csv"
-    write_whole(path, b"old")
+    write_atomic(path, b"old")
 
     def fail(*_: Any) -> None:
         raise OSError("No space left on device")
 
     monkeypatch.setattr(*((os, "fsync") if failing == "fsync" else (Path, "replace")), fail)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(path, b"new")
+        write_atomic(path, b"new")
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    write_whole(path, b"new")
+    write_atomic(path, b"new")
     assert path.read_text() == "new"
 
 

@@ -10,7 +10,7 @@ from empowerment.capacity.blahut_arimoto import (
 )
 from empowerment.capacity.discrete import discrete_empowerment
 from empowerment.capacity.exact import exact_empowerment, exact_landscape
-from empowerment.capacity.gaussian import LinearChannel, gaussian_empowerment, linearise
+from empowerment.capacity.linearised import LinearChannel, gaussian_empowerment, linearise
 from empowerment.capacity.reachable import Reachable, reachable
 from empowerment.capacity.water_filling import water_filling
 

@@ -29,15 +29,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.capacity.border import (
+from empowerment.capacity.boundary import (
     Border,
     find_corners,
     find_hollows,
     walk,
 )
-from empowerment.capacity.shapes import apart, area, circumscribe, fill, lattice, thin
+from empowerment.capacity.polygons import area, circumscribe, fill, lattice, split_agents, thin
 from empowerment.types import Key
-from empowerment.worlds import AbstractWorld, future, switching_plans
+from empowerment.worlds import AbstractWorld, mean_observation, switching_plans
 
 _NUM_SAMPLES = 8192
 """Plans from which the farthest are sought."""
@@ -128,7 +128,7 @@ def _trace(
 ) -> Float[Array, "states curve axes"]:
     shares = jnp.linspace(0.0, 1.0, _NUM_CURVE_POINTS)[:, None, None]
     low, high = world.actions.low[None, None], world.actions.high[None, None]
-    of_plan = jax.vmap(lambda state, plan: future(world, state, plan) / scale, (None, 0))
+    of_plan = jax.vmap(lambda state, plan: mean_observation(world, state, plan) / scale, (None, 0))
     return jax.vmap(of_plan, (0, None))(states, low + shares * (high - low))
 
 
@@ -225,7 +225,7 @@ def _set_of_loop(outline: _Outline) -> Reachable:
     _check_size(size, _LARGEST_SET)
     edge = thin(np.concatenate([outline.loop, outline.loop[:1]]), _EDGE_SPACING)
     # Ends are kept wherever they are: corners carry the most.
-    ends = apart(outline.ends, _ENDS_SPACING)
+    ends = split_agents(outline.ends, _ENDS_SPACING)
     inputs = np.concatenate([ends, edge, lattice(edge, _INNER_SPACING)])
     polygon = outline.polygon
     rim = fill(np.concatenate([polygon, polygon[:1]]), _COVER_EDGE_SPACING)
@@ -236,6 +236,6 @@ def _set_of_loop(outline: _Outline) -> Reachable:
 def _set_of_futures(outline: _Outline, futures: Float[np.ndarray, "samples 2"]) -> Reachable:
     """Take a set as it was sampled, where it has no simple border."""
     edge = thin(np.concatenate([outline.loop, outline.loop[:1]]), _EDGE_SPACING)
-    ends, inner = apart(outline.ends, _ENDS_SPACING), apart(futures, _FUTURES_SPACING)
+    ends, inner = split_agents(outline.ends, _ENDS_SPACING), split_agents(futures, _FUTURES_SPACING)
     inputs = np.concatenate([ends, edge, inner])
     return Reachable(inputs, np.concatenate([inputs, outline.loop, futures]), is_box=False)

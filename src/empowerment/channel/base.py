@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from empowerment.distributions import AbstractDistribution
 from empowerment.types import Key, Observation, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld, Box, foresee, future
+from empowerment.worlds import AbstractWorld, Box, mean_observation, observation_density
 
 Features = Float[Array, " features"]
 """A state as networks see it."""
@@ -46,7 +46,7 @@ class Inputs(eqx.Module):
         self, world: AbstractWorld, state: State, successor: Observation, steps: int
     ) -> Observation:
         """Scale a successor, relative to what the zero plan would lead to."""
-        still = future(world, state, jnp.zeros((steps, world.actions.size), state.dtype))
+        still = mean_observation(world, state, jnp.zeros((steps, world.actions.size), state.dtype))
         return jax.lax.stop_gradient(self.whitener) @ (successor - still)
 
 
@@ -73,12 +73,12 @@ def _whitener(
 
     def probe(key: Key) -> Observation:
         state_key, plan_key = jax.random.split(key)
-        state = world.anywhere().sample(key=state_key)
+        state = world.state_distribution().sample(key=state_key)
         plan = jax.random.normal(plan_key, still.shape)
-        return future(world, state, plan) - future(world, state, still)
+        return mean_observation(world, state, plan) - mean_observation(world, state, still)
 
     offsets = jax.vmap(probe)(jax.random.split(key, _NUM_PROBES))
-    scale = foresee(world, world.states.centre, still).scale
+    scale = observation_density(world, world.states.centre, still).scale
     spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
     return jnp.linalg.inv(jnp.linalg.cholesky(spread))
 

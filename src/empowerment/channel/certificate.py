@@ -18,7 +18,7 @@ from empowerment.channel.base import AbstractChannel
 from empowerment.channel.bound import empowerment
 from empowerment.distributions import gauss_hermite
 from empowerment.types import Key, Plan, Scalar, State
-from empowerment.worlds import Bounded, foresee, switching_plans
+from empowerment.worlds import Bounded, observation_density, switching_plans
 
 _NUM_CANDIDATES = 768
 """Plans among which those to add to the mixture are sought."""
@@ -82,7 +82,7 @@ def certify(
 ) -> Interval:
     r"""Bound the empowerment of a state from below and from above.
 
-    For worlds whose density of the perceived successor is known (`is_foreseeable`), with
+    For worlds whose density of the perceived successor is known (`has_closed_form_density`), with
     noise that is the same for every plan. The maximum over plans is over eight thousand
     plans that switch between the limits of the actions, followed by ascent from the best; it is
     not proven to be global, and an upper bound can only be too low by what the search
@@ -103,10 +103,10 @@ def certify(
     estimate = empowerment(channel, world, state, num_samples=num_samples, key=lower_key)
     lower = estimate.value - _SURE * estimate.standard_error
 
-    still = foresee(world, state, jnp.zeros((channel.steps, world.actions.size)))
+    still = observation_density(world, state, jnp.zeros((channel.steps, world.actions.size)))
 
     def seen(plan: Plan) -> Float[Array, " axes"]:
-        return (foresee(world.world, state, plan).mean - still.mean) / still.scale
+        return (observation_density(world.world, state, plan).mean - still.mean) / still.scale
 
     size = still.mean.size
     roughly = partial(_divergence, _noise(size, _ROUGH_ORDER, key=noise_key))

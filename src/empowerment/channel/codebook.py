@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from empowerment.channel.base import AbstractChannel, Estimate, Inputs
 from empowerment.distributions import gauss_hermite
 from empowerment.types import Key, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld, foresee, future, perceive
+from empowerment.worlds import AbstractWorld, mean_observation, observation_density, perceive
 
 _NEARLY_ZERO = 1e-6
 """Keeps the noise within five standard deviations."""
@@ -140,7 +140,7 @@ class Codebook(AbstractChannel):
         By Bayes' rule it is $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$.
         """
         plans, log_weights = self.codes(state)
-        futures = jax.vmap(foresee, in_axes=(None, None, 0))(world, state, plans)
+        futures = jax.vmap(observation_density, in_axes=(None, None, 0))(world, state, plans)
         successors = futures.mean + futures.scale * noise
         log_likelihood = pairwise_log_prob(successors, futures.mean, futures.scale)
         log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)
@@ -157,7 +157,7 @@ class Codebook(AbstractChannel):
         plans, log_weights = self.codes(state)
         keys = jax.random.split(key, len(plans))
         successors = jax.vmap(lambda plan, key: perceive(world, state, plan, key=key))(plans, keys)
-        means = jax.vmap(lambda plan: future(world, state, plan))(plans)
+        means = jax.vmap(lambda plan: mean_observation(world, state, plan))(plans)
         white = means @ reader.T
         log_likelihood = pairwise_log_prob(successors @ reader.T, white, jnp.ones_like(white))
         log_mixture = jax.nn.logsumexp(log_weights[None, :] + log_likelihood, axis=1)

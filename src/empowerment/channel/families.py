@@ -12,13 +12,13 @@ from jaxtyping import Array, Bool, Float
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.bound import Channel
 from empowerment.channel.codebook import Codebook
-from empowerment.channel.counting import count_codes, count_read_codes, first_reader
+from empowerment.channel.codebook_size import count_codes, count_read_codes, first_reader
 from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
 from empowerment.networks import Network, full_size, network
 from empowerment.types import Action, Key, State
-from empowerment.worlds import AbstractWorld, Bounded, is_foreseeable
+from empowerment.worlds import AbstractWorld, Bounded, has_closed_form_density
 
 _NUM_TRIALS = 256
 """Random plans that a world must bear before anything is trained."""
@@ -212,7 +212,7 @@ def make_channel(
         )
     trial_key, foresee_key, inputs_key, channel_key = jax.random.split(key, 4)
     _try_out(world, steps, trial_key)
-    known = is_foreseeable(world, steps=steps, key=foresee_key)
+    known = has_closed_form_density(world, steps=steps, key=foresee_key)
     if family == "auto":
         family = "codebook" if known else "intent"
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
@@ -255,7 +255,7 @@ def _try_out(world: Bounded, steps: int, key: Key) -> None:
     @jax.jit
     def trials(key: Key) -> tuple[Float[Array, "trials state"], Bool[Array, " trials"]]:
         state_key, plan_key = jax.random.split(key)
-        region = world.anywhere()
+        region = world.state_distribution()
         states = jax.vmap(lambda key: region.sample(key=key))(
             jax.random.split(state_key, _NUM_TRIALS)
         )

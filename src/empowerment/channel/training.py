@@ -251,7 +251,7 @@ def sample_states(
 ) -> Float[Array, "batch state"]:
     """Draw states from the whole region of a world, every other one from those visited."""
     region_key, visited_key = jax.random.split(key)
-    region = world.anywhere()
+    region = world.state_distribution()
     states = jax.vmap(lambda key: region.sample(key=key))(jax.random.split(region_key, size))
     if visited is None:
         return states

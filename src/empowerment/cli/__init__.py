@@ -10,11 +10,11 @@ import tyro
 from empowerment.capacity import NotConvergedError
 from empowerment.channel import DivergedError
 from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
+from empowerment.cli.console import fail, say
 from empowerment.cli.controller import ControlCommand, ExportCommand
 from empowerment.cli.data import CollectCommand, DataCommand
 from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
 from empowerment.cli.model import FitCommand, ModelCommand
-from empowerment.cli.talk import fail, say
 
 _COMMANDS = {
     "collect": CollectCommand,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from empowerment.cli.talk import say, show_progress
+from empowerment.cli.console import say, show_progress
 from empowerment.experiments import (
     LEARNT,
     PRESETS,

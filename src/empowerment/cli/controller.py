@@ -12,12 +12,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tyro.conf import Positional, arg
 
-from empowerment.cli.talk import say
-from empowerment.controller import Controller, Safety, read_deployed
+from empowerment.cli.console import say
+from empowerment.controller import Controller, Safety, read_bundle
 from empowerment.controller.devices import EnvironmentDevice
 from empowerment.controller.export import export
 from empowerment.controller.loop import Timing, run_loop
-from empowerment.data.door import make_environment
+from empowerment.data.environments import make_environment
 from empowerment.environments import ActionRepeat
 from empowerment.report import check_writable
 from empowerment.report.timing import draw_timing
@@ -71,8 +71,8 @@ class ControlCommand:
 
     def run(self) -> None:
         """Run the loop, and say how it went."""
-        deployed = read_deployed(self.folder)
-        about = deployed.description
+        bundle = read_bundle(self.folder)
+        about = bundle.description
         rate = self.rate or (1 / about.interval if about.interval else None)
         if rate is None:
             raise ValueError("Expected --rate, since the run does not say its own; got none.")
@@ -87,10 +87,10 @@ class ControlCommand:
             record=self.record or self.folder / "fault.json",
         )
         environment = make_environment(name)
-        _check_spaces(environment, about.observation_size, deployed.limits, name)
+        _check_spaces(environment, about.observation_size, bundle.limits, name)
         if about.action_repeat > 1:
             environment = ActionRepeat(environment, about.action_repeat)
-        controller = Controller(deployed, safety=safety, engine=self.engine)
+        controller = Controller(bundle, safety=safety, engine=self.engine)
         device = EnvironmentDevice(environment, seed=self.seed, restarted=controller.reset)
         device.write(controller.safe_action)  # What is compiled at its first use is compiled now.
         device.restart()
@@ -178,7 +178,7 @@ class ExportCommand:
     def run(self) -> None:
         """Export, and say how exact it is."""
         check_writable(self.out)
-        found, files = export(read_deployed(self.folder), self.format, self.out)
+        found, files = export(read_bundle(self.folder), self.format, self.out)
         if self.json:
             names = [str(file) for file in files]
             print(json.dumps({**dataclasses.asdict(found), "files": names}, indent=2))

@@ -13,20 +13,20 @@ from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from empowerment.cli.talk import say, show_progress
+from empowerment.cli.console import say, show_progress
 from empowerment.data import (
     Actor,
-    Description,
-    Mending,
+    RandomActor,
+    RepairMode,
     Spaces,
+    Summary,
     Trajectories,
-    Uniform,
     collect,
-    describe,
     from_table,
-    mend,
     read_minari,
     refuse,
+    repair,
+    summarise,
 )
 from empowerment.experiments import Acting, read_manifest
 from empowerment.report import check_writable
@@ -88,9 +88,9 @@ class CollectCommand:
                 progress=progress,
             )
         data.save(self.out)
-        say(report.in_words())
+        say(report.summary())
         say(f"The data are in {self.out}: look at them with empower data {self.out}")
-        refuse(describe(data))
+        refuse(summarise(data))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,7 @@ class DataCommand:
     file: Annotated[Positional[str], arg(metavar="FILE")]
     """The data."""
 
-    mend: Mending | None = None
+    repair: RepairMode | None = None
     """What to do with rows that have numbers which are not finite, or actions beyond their
     limits. reject: drop their episodes. trim: cut the episodes before them. split: cut the rows
     out. It needs --out."""
@@ -151,20 +151,20 @@ class DataCommand:
 
     def run(self) -> None:
         """Read, mend, describe, check, and write."""
-        if self.mend is not None and self.out is None:
-            raise ValueError(f"Expected --out beside --mend {self.mend}; got none.")
+        if self.repair is not None and self.out is None:
+            raise ValueError(f"Expected --out beside --repair {self.repair}; got none.")
         if self.out is not None:
             _check_out(self.out)
         data = self._read()
-        if self.mend is not None:
+        if self.repair is not None:
             before = data
-            data = mend(before, self.mend)
+            data = repair(before, self.repair)
             lost = before.num_transitions - data.num_transitions
             say(
-                f"Mended by {self.mend}: {lost} of {before.num_transitions} transitions were "
+                f"Mended by {self.repair}: {lost} of {before.num_transitions} transitions were "
                 f"dropped; {len(before.episodes)} episodes became {len(data.episodes)}."
             )
-        found = describe(data)
+        found = summarise(data)
         if self.json:
             print(json.dumps(found.to_json(), indent=2, allow_nan=False))
         else:
@@ -217,7 +217,7 @@ _OF_TABLES = (
 def _policy(name: str) -> Callable[[Spaces], Actor]:
     """Give who acts: at random, or the controller of a run."""
     if name == "uniform":
-        return Uniform
+        return RandomActor
     read_manifest(Path(name))  # so that a mistake is known before workers are
     return Acting(Path(name))
 
@@ -244,19 +244,19 @@ def _numbers(what: str, text: str | None) -> list[float] | None:
         raise ValueError(f"Expected {what} to be numbers between commas; got {text!r}.") from None
 
 
-def _show(found: Description, name: str) -> None:
+def _show(found: Summary, name: str) -> None:
     """Print the description: a table, and what is worth knowing."""
     table = Table("", "channel", "limits", "found", "mean", "scale", "not finite", "beyond")
-    for channel in found.channels:
+    for column in found.columns:
         table.add_row(
-            channel.kind,
-            escape(channel.name),
-            f"{_short(channel.low)} .. {_short(channel.high)}",
-            f"{_short(channel.least)} .. {_short(channel.most)}",
-            _short(channel.mean),
-            _short(channel.scale),
-            str(channel.num_bad or ""),
-            str(channel.num_outside or ""),
+            column.kind,
+            escape(column.name),
+            f"{_short(column.low)} .. {_short(column.high)}",
+            f"{_short(column.least)} .. {_short(column.most)}",
+            _short(column.mean),
+            _short(column.scale),
+            str(column.num_bad or ""),
+            str(column.num_outside or ""),
         )
     console = Console(width=None if sys.stdout.isatty() else 120)
     environment = found.about.get("environment")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from empowerment.cli.talk import say, show_progress
+from empowerment.cli.console import say, show_progress
 from empowerment.environments import ENVIRONMENTS
 from empowerment.experiments import compute_landscape, grid_states, make_world, state_names
 from empowerment.report import (

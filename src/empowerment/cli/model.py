@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from empowerment.cli.talk import say, show_progress
+from empowerment.cli.console import say, show_progress
 from empowerment.data import Trajectories, check
 from empowerment.experiments import ModelSettings, fit_model, load_model, with_model_budget
-from empowerment.model import Judgement, judge_model
-from empowerment.report import check_writable, draw_judgement
+from empowerment.model import ModelEvaluation, evaluate_model
+from empowerment.report import check_writable, draw_model_evaluation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,8 +116,8 @@ class ModelCommand:
                 f"{_sizes(fitted.train)}; got {_sizes(held_out)} or other limits."
             )
         check(held_out)
-        found = judge_model(fitted.model, fitted.train, held_out)
-        draw_judgement(found, figure)
+        found = evaluate_model(fitted.model, fitted.train, held_out)
+        draw_model_evaluation(found, figure)
         if self.json:
             rows = {
                 name: [float(value) for value in values]
@@ -131,7 +131,7 @@ class ModelCommand:
         say(f"The picture is in {figure}.")
 
 
-def _print(found: Judgement) -> None:
+def _print(found: ModelEvaluation) -> None:
     """Print a table."""
     table = Table("steps ahead", "model", "persistence", "linear", "in 90 % intervals")
     for index, horizon in enumerate(found.horizons):

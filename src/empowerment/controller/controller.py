@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.deployed import Deployed, Description
-from empowerment.controller.files import read_deployed
-from empowerment.controller.numeric import NumpyEngine
-from empowerment.controller.predictor import Predictor, read_numbers
+from empowerment.controller.bundle import Bundle, Description
+from empowerment.controller.bundle_io import read_bundle
+from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.controller.safety import (
     Recorder,
     Safety,
@@ -20,6 +19,7 @@ from empowerment.controller.safety import (
     largest_change,
     safe_action,
 )
+from empowerment.controller.sb3 import Predictor, read_numbers
 
 _SINGLE = np.dtype(np.float32)
 
@@ -32,7 +32,7 @@ class Controller:
     It is not to be shared between threads.
 
     Args:
-        deployed: What it is made of.
+        bundle: What it is made of.
         safety: What it does not put up with.
         engine: `numpy`, `numba` (compiled when it is made, which takes seconds), or `auto` for
             numba where it is installed.
@@ -41,22 +41,22 @@ class Controller:
 
     def __init__(
         self,
-        deployed: Deployed,
+        bundle: Bundle,
         *,
         safety: Safety | None = None,
         engine: EngineName = "auto",
         clock: Callable[[], int] = time.monotonic_ns,
     ):
         safety = safety or Safety()
-        self._deployed = deployed
-        self._engine = make_engine(deployed, engine)
+        self._bundle = bundle
+        self._engine = make_engine(bundle, engine)
         self._clock = clock
-        self._safe = safe_action(safety, deployed)
+        self._safe = safe_action(safety, bundle)
         self._max_missing = safety.max_missing
-        self._max_change = largest_change(safety, deployed)
+        self._max_change = largest_change(safety, bundle)
         self._watchdog = None if safety.interval is None else Watchdog(safety)
-        self._recorder = Recorder(deployed, self._engine, safety.record)
-        self._shape = (deployed.description.observation_size,)
+        self._recorder = Recorder(bundle, self._engine, safety.record)
+        self._shape = (bundle.description.observation_size,)
         self._predictor: Predictor | None = None
         self.num_steps = self.num_missing = self.num_faults = 0
         self.reset()
@@ -81,17 +81,17 @@ class Controller:
         Raises:
             ValueError: If a file is missing, damaged, or not what it says.
         """
-        return cls(read_deployed(Path(folder)), safety=safety, engine=engine, clock=clock)
+        return cls(read_bundle(Path(folder)), safety=safety, engine=engine, clock=clock)
 
     @property
     def description(self) -> Description:
         """What the controller is: names, sizes, limits."""
-        return self._deployed.description
+        return self._bundle.description
 
     @property
-    def deployed(self) -> Deployed:
+    def bundle(self) -> Bundle:
         """What the controller is made of."""
-        return self._deployed
+        return self._bundle
 
     @property
     def engine(self) -> str:
@@ -132,11 +132,11 @@ class Controller:
         if observation is not None:
             first = read_numbers(observation, self._shape[0])
             rows = first[None] if first.ndim == 1 else first
-            allowed = (1, self.description.num_first)
+            allowed = (1, self.description.num_initial)
             if rows.ndim != 2 or rows.shape[1:] != self._shape or len(rows) not in allowed:
                 raise ValueError(
                     f"Expected the first observation to be of shape {self._shape}, or "
-                    f"{self.description.num_first} such rows; got the shape {first.shape}."
+                    f"{self.description.num_initial} such rows; got the shape {first.shape}."
                 )
             with np.errstate(all="ignore"):
                 rows = rows.astype(np.float32)
@@ -227,7 +227,7 @@ class Controller:
             ValueError: If the shapes do not match.
         """
         if self._predictor is None:
-            self._predictor = Predictor(self._deployed)
+            self._predictor = Predictor(self._bundle)
         return self._predictor(observation, state, episode_start, deterministic=deterministic)
 
     def close(self) -> None:
@@ -272,7 +272,7 @@ class Controller:
         """Keep the action near the one before."""
         before, engine = self._done, self._engine
         allowed = np.clip(engine.action, before - self._max_change, before + self._max_change)
-        allowed = np.clip(allowed, *self._deployed.limits)
+        allowed = np.clip(allowed, *self._bundle.limits)
         engine.set_action(allowed)
         self._done = allowed
         engine.keep(place)
@@ -285,17 +285,17 @@ class Controller:
         self._recorder.dump(fault, now)
 
 
-def make_engine(deployed: Deployed, engine: EngineName) -> NumpyEngine:
+def make_engine(bundle: Bundle, engine: EngineName) -> NumpyEngine:
     """Make what computes the steps.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         engine: `numpy`, `numba`, or `auto` for numba where it is installed.
     """
     if engine not in ("auto", "numpy", "numba"):
         raise ValueError(f"Expected the engine to be auto, numpy or numba; got {engine!r}.")
     if engine == "numpy" or (engine == "auto" and importlib.util.find_spec("numba") is None):
-        return NumpyEngine(deployed)
-    from empowerment.controller.compiled import NumbaEngine
+        return NumpyEngine(bundle)
+    from empowerment.controller.numba_engine import NumbaEngine
 
-    return NumbaEngine(deployed)
+    return NumbaEngine(bundle)

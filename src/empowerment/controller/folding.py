@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.deployed import Deployed
+from empowerment.controller.bundle import Bundle
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Layer:
     activation: str
 
 
-def fold(deployed: Deployed) -> dict[str, list[Layer]]:
+def fold(bundle: Bundle) -> dict[str, list[Layer]]:
     """Fold what is affine into the weights, computed in double precision.
 
     - `measurement` and `recognition` take observations without their offset.
@@ -33,29 +33,29 @@ def fold(deployed: Deployed) -> dict[str, list[Layer]]:
     - A sigmoid is a tanh of half its argument.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
 
     Returns:
         The layers of each network, in single precision.
     """
     networks = {
-        name: [(w.astype(float), b.astype(float), a) for w, b, a in deployed.layers(name)]
-        for name in deployed.description.networks
+        name: [(w.astype(float), b.astype(float), a) for w, b, a in bundle.layers(name)]
+        for name in bundle.description.networks
     }
-    about = deployed.description
+    about = bundle.description
     weight, bias, activation = networks["policy"][-1]
     networks["policy"][-1] = (weight[: about.action_size], bias[: about.action_size], activation)
-    arrays = {name: array.astype(float) for name, array in deployed.arrays.items()}
+    arrays = {name: array.astype(float) for name, array in bundle.arrays.items()}
     if about.latent_size:
         none, factor = np.zeros(about.latent_size), np.ones(about.latent_size)
         per_scale = 1 / arrays["observations.scale"]
         _scale_inputs(networks["measurement"], 0 * per_scale, per_scale)
-        per_scale = np.tile(per_scale, about.num_first)
+        per_scale = np.tile(per_scale, about.num_initial)
         _scale_inputs(networks["recognition"], 0 * per_scale, per_scale)
         _scale_inputs(networks["policy"], arrays["states.centre"], 2 / arrays["states.half_width"])
         _scale_inputs(
             networks["transition"],
-            np.concatenate([none, arrays["actions.offset"] - deployed.middle]),
+            np.concatenate([none, arrays["actions.offset"] - bundle.middle]),
             np.concatenate([factor, 1 / arrays["actions.scale"]]),
         )
     else:

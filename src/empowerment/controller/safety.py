@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.deployed import Deployed
-from empowerment.controller.numeric import NUM_KEPT, NumpyEngine
-from empowerment.files import write_whole
+from empowerment.controller.bundle import Bundle
+from empowerment.controller.numpy_engine import NUM_KEPT, NumpyEngine
+from empowerment.files import write_atomic
 
 _FEWEST_CYCLES = 10
 """A share of fewer cycles than this says nothing: one late step would be a fault."""
@@ -64,11 +64,11 @@ class Safety:
             )
 
 
-def safe_action(safety: Safety, deployed: Deployed) -> Float[np.ndarray, " action"]:
+def safe_action(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action"]:
     """Give the safe action, if it is one that is allowed."""
     if safety.safe_action is None:
-        return deployed.idle
-    low, high = deployed.limits
+        return bundle.idle
+    low, high = bundle.limits
     given = np.array(safety.safe_action, np.float32)
     if given.shape != low.shape or not ((low <= given) & (given <= high)).all():
         raise ValueError(
@@ -78,11 +78,11 @@ def safe_action(safety: Safety, deployed: Deployed) -> Float[np.ndarray, " actio
     return given
 
 
-def largest_change(safety: Safety, deployed: Deployed) -> Float[np.ndarray, " action"] | None:
+def largest_change(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action"] | None:
     """Give the most that each axis of an action may change in a step, or none."""
     if safety.max_change is None:
         return None
-    size = deployed.description.action_size
+    size = bundle.description.action_size
     given = np.array(safety.max_change, np.float32)
     if given.shape not in ((), (size,)) or not (np.isfinite(given) & (given > 0)).all():
         raise ValueError(
@@ -153,7 +153,7 @@ class Recorder:
     """Knows when the last steps were made, and writes them to a file when asked.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         engine: Has their observations and memories.
         path: Where to write; nowhere if none.
 
@@ -162,8 +162,8 @@ class Recorder:
         problem: Why it could not be written, if so.
     """
 
-    def __init__(self, deployed: Deployed, engine: NumpyEngine, path: Path | None):
-        self._deployed, self._engine, self._path = deployed, engine, path
+    def __init__(self, bundle: Bundle, engine: NumpyEngine, path: Path | None):
+        self._bundle, self._engine, self._path = bundle, engine, path
         self._times = [0] * NUM_KEPT
         self._usable = [False] * NUM_KEPT
         self._num_kept = 0
@@ -183,12 +183,12 @@ class Recorder:
         """Write the last steps in a thread of its own: the safe action does not wait for it."""
         if self._path is None or self._thread is not None:
             return
-        about = self._deployed.description
+        about = self._bundle.description
         count = min(self._num_kept, NUM_KEPT)
         order = [(self.place - count + i) % NUM_KEPT for i in range(count)]
         memories = self._engine.memories[order]
         states = memories[:, 1 : 1 + about.latent_size]
-        actions = memories[:, 1 + about.latent_size :] + self._deployed.middle
+        actions = memories[:, 1 + about.latent_size :] + self._bundle.middle
         kept = {
             "fault": fault,
             "time": now / 1e9,
@@ -215,7 +215,7 @@ class Recorder:
 
     def _write(self, path: Path, kept: dict[str, Any]) -> None:
         try:
-            write_whole(path, (json.dumps(kept, indent=1) + "\n").encode())
+            write_atomic(path, (json.dumps(kept, indent=1) + "\n").encode())
         except OSError as error:
             self.problem = f"The record of the fault could not be written: {error}."
 

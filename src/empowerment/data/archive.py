@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 
 MAX_BYTES = 4 * 2**30
 """What a file may hold at most, so that a wrong one does not fill the memory."""
@@ -38,7 +38,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, version=(1, 0))
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())
 
 
 def read_arrays(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import gymnasium
 
 from empowerment.data.archive import MAX_BYTES
-from empowerment.data.crew import Harvest, Lost, describe, run_crew
-from empowerment.data.door import Maker, interval_of, make_environment, name_of, spaces_of
-from empowerment.data.episodes import Actor, Job, Uniform, run_episode
+from empowerment.data.environments import Maker, interval_of, make_environment, name_of, spaces_of
+from empowerment.data.episodes import Actor, Job, RandomActor, run_episode
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Trajectories
+from empowerment.data.workers import EpisodeQueue, FailedEpisode, describe_error, run_workers
 
 EPISODE_LIMIT = 1000
 """Steps after which an episode is cut, where the environment itself sets no limit."""
@@ -27,24 +27,24 @@ class Report:
     Attributes:
         num_episodes: Those in the data.
         num_transitions: Those in the data.
-        lost: Episodes that are not in the data, since they did not come to their end.
+        failed: Episodes that are not in the data, since they did not come to their end.
         restarts: Workers that died or hung and were replaced.
     """
 
     num_episodes: int
     num_transitions: int
-    lost: tuple[Lost, ...]
+    failed: tuple[FailedEpisode, ...]
     restarts: int
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """Say it in a sentence or two."""
         said = f"Collected {self.num_transitions} transitions in {self.num_episodes} episodes."
-        if self.lost:
-            counts = Counter(each.why for each in self.lost)
+        if self.failed:
+            counts = Counter(each.why for each in self.failed)
             whys = ", ".join(f"{count} {why}" for why, count in sorted(counts.items()))
             said += (
-                f" {len(self.lost)} episodes were dropped ({whys}; the last: "
-                f"{self.lost[-1].detail})."
+                f" {len(self.failed)} episodes were dropped ({whys}; the last: "
+                f"{self.failed[-1].detail})."
             )
         if self.restarts:
             said += f" Workers were restarted {self.restarts} times."
@@ -56,7 +56,7 @@ def collect(
     *,
     steps: int,
     seed: int,
-    policy: Callable[[Spaces], Actor] = Uniform,
+    policy: Callable[[Spaces], Actor] = RandomActor,
     workers: int = 0,
     timeout: float = 60.0,
     progress: Progress = lambda doing, done, total: None,
@@ -99,36 +99,36 @@ def collect(
     limit = min(own_limit or EPISODE_LIMIT, steps)
     # A spec can be sent to workers that do not know the id.
     maker = spec if isinstance(environment, str) and spec is not None else environment
-    job, harvest = Job(maker, policy, spaces, seed, limit), Harvest(steps)
+    job, queue = Job(maker, policy, spaces, seed, limit), EpisodeQueue(steps)
 
     def show(done: int) -> None:
         progress("collecting", min(done, steps), steps)
 
     if workers == 0:
-        _run_here(job, probe, harvest, show)
+        _run_here(job, probe, queue, show)
     else:
         probe.close()
-        run_crew(job, harvest, workers=workers, timeout=timeout, show=show)
+        run_workers(job, queue, workers=workers, timeout=timeout, show=show)
     show(steps)
-    report = Report(len(harvest.episodes), harvest.total, tuple(harvest.lost), harvest.restarts)
+    report = Report(len(queue.episodes), queue.total, tuple(queue.failed), queue.restarts)
     about = {
         "environment": name,
         "seed": seed,
         "interval": interval,
         "policy": getattr(policy, "__qualname__", str(policy)).lower(),
-        "episodes_lost": len(report.lost),
+        "episodes_lost": len(report.failed),
     }
-    return Trajectories(tuple(harvest.episodes), spaces, about), report
+    return Trajectories(tuple(queue.episodes), spaces, about), report
 
 
 def _run_here(
-    job: Job, environment: gymnasium.Env, harvest: Harvest, show: Callable[[int], None]
+    job: Job, environment: gymnasium.Env, queue: EpisodeQueue, show: Callable[[int], None]
 ) -> None:
     """Run episodes in this process until there are enough."""
     actor = job.policy(job.spaces)
     try:
-        while not harvest.is_whole:
-            index, before = harvest.take_index(), harvest.found
+        while not queue.is_whole:
+            index, before = queue.take_index(), queue.found
             try:
                 episode = run_episode(
                     job,
@@ -138,10 +138,10 @@ def _run_here(
                     beat=lambda steps, before=before: show(before + steps),
                 )
             except Exception as error:  # as a worker would
-                harvest.add(index, Lost(index, "failed", describe(error)))
+                queue.add(index, FailedEpisode(index, "failed", describe_error(error)))
                 environment, actor = job.make()
             else:
-                harvest.add(index, episode)
-                show(harvest.found)
+                queue.add(index, episode)
+                show(queue.found)
     finally:
         environment.close()

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float32
 
-from empowerment.data.door import Maker, make_environment
+from empowerment.data.environments import Maker, make_environment
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Episode
 
@@ -30,7 +30,7 @@ class Actor(Protocol):
         ...
 
 
-class Uniform:
+class RandomActor:
     """Act at random, evenly within the limits of the actions.
 
     Args:
@@ -57,7 +57,7 @@ class Uniform:
         return self._random.uniform(self._low, self._high).astype(np.float32)
 
 
-class Idle:
+class ZeroActor:
     """Do nothing: zero, or what is allowed that is closest to it.
 
     Args:

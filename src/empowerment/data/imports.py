@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from empowerment.data.archive import MAX_BYTES
-from empowerment.data.checks import check
-from empowerment.data.door import vector_spaces
-from empowerment.data.mending import Mending, mend
+from empowerment.data.environments import vector_spaces
+from empowerment.data.repair import RepairMode, repair
 from empowerment.data.spaces import Spaces, numbered_spaces
+from empowerment.data.summary import check
 from empowerment.data.trajectories import Episode, Trajectories
 
 _GAP = 0.5
@@ -89,7 +89,7 @@ def from_arrays(
     )
 
 
-def from_minari(dataset: Any, *, mending: Mending | None = None) -> Trajectories:
+def from_minari(dataset: Any, *, mending: RepairMode | None = None) -> Trajectories:
     """Read a Minari dataset; bad numbers are refused or mended.
 
     Args:
@@ -105,7 +105,7 @@ def from_minari(dataset: Any, *, mending: Mending | None = None) -> Trajectories
     """
     found = read_minari(dataset)
     if mending is not None:
-        return mend(found, mending)
+        return repair(found, mending)
     check(found)
     return found
 

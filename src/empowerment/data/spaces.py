@@ -59,7 +59,7 @@ class Spaces:
 
     def __eq__(self, other: object) -> bool:
         """Tell whether limits and names are the same."""
-        return isinstance(other, Spaces) and to_words(self) == to_words(other)
+        return isinstance(other, Spaces) and to_json(self) == to_json(other)
 
 
 def free_spaces(
@@ -124,14 +124,14 @@ def _limit(values: Any) -> np.ndarray:
     return np.where(np.abs(limit) >= _LARGEST, np.copysign(np.float32(np.inf), limit), limit)
 
 
-def to_words(spaces: Spaces) -> dict[str, Any]:
+def to_json(spaces: Spaces) -> dict[str, Any]:
     """Describe spaces in JSON, which has no infinity: no limit is null.
 
     Args:
         spaces: The spaces.
 
     Returns:
-        What `from_words` reads.
+        What `from_json` reads.
     """
     words: dict[str, Any] = {}
     for what in ("observation", "action"):
@@ -142,8 +142,8 @@ def to_words(spaces: Spaces) -> dict[str, Any]:
     return words
 
 
-def from_words(words: dict[str, Any]) -> Spaces:
-    """Read spaces as `to_words` describes them.
+def from_json(words: dict[str, Any]) -> Spaces:
+    """Read spaces as `to_json` describes them.
 
     Args:
         words: The description.

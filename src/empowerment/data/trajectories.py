@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from empowerment.data.archive import DAMAGE, MAX_BYTES, read_arrays, write_arrays
-from empowerment.data.spaces import Spaces, from_words, single, to_words
+from empowerment.data.spaces import Spaces, from_json, single, to_json
 
 _FORMAT = "empowerment trajectories, version 1"
 
@@ -131,7 +131,7 @@ class Trajectories:
         Args:
             path: The file.
         """
-        description = {"format": _FORMAT, "spaces": to_words(self.spaces), "about": self.about}
+        description = {"format": _FORMAT, "spaces": to_json(self.spaces), "about": self.about}
         text = json.dumps(description, allow_nan=False, sort_keys=True)
         write_arrays(
             Path(path),
@@ -161,7 +161,7 @@ class Trajectories:
             description = json.loads(arrays["description"].tobytes().decode())
             if description["format"] != _FORMAT:
                 raise ValueError(f"the format {description['format']!r}")
-            spaces = from_words(description["spaces"])
+            spaces = from_json(description["spaces"])
             return cls(_cut(arrays), spaces, dict(description["about"]))
         except DAMAGE as error:
             what = str(error) or type(error).__name__
@@ -222,7 +222,7 @@ def join(first: Trajectories, *others: Trajectories) -> Trajectories:
         if other.spaces != first.spaces:
             raise ValueError(
                 "Expected trajectories to join to have the same spaces; got "
-                f"{to_words(first.spaces)} and {to_words(other.spaces)}."
+                f"{to_json(first.spaces)} and {to_json(other.spaces)}."
             )
     parts = (first, *others)
     common = {

@@ -56,7 +56,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
         if not (np.isfinite(episode.observations).all() and np.isfinite(episode.actions).all()):
             raise ValueError(
                 f"Expected observations and actions to be finite; episode {index} has some that "
-                "are not. Mend it with `empower data FILE --mend split --out NEW`."
+                "are not. Mend it with `empower data FILE --repair split --out NEW`."
             )
     random, (low, high) = np.random.default_rng(seed), _allowed(trajectories)
     observations, actions, starts = [], [], []

@@ -1,27 +1,33 @@
 """The named worlds and the balls as Gymnasium environments; importing this registers them."""
 
+from empowerment.environments.action_repeat import ActionRepeat, EnvFactory, action_repeat_of
 from empowerment.environments.balls import BallsEnv, joint, per_ball
-from empowerment.environments.continuous import WorldEnv
-from empowerment.environments.discrete import GridEnv
+from empowerment.environments.grid_env import GridEnv
 from empowerment.environments.parallel import make_parallel
-from empowerment.environments.registration import ANYWHERE, BALLS, DIRECTION, ENVIRONMENTS, register
-from empowerment.environments.repeat import ActionRepeat, Held, repeats_of
+from empowerment.environments.registration import (
+    BALLS,
+    ENVIRONMENTS,
+    PENDULUM_ANYWHERE,
+    PENDULUM_DIRECTION,
+    register,
+)
+from empowerment.environments.world_env import WorldEnv
 
 register()
 
 __all__ = [
-    "ANYWHERE",
     "BALLS",
-    "DIRECTION",
     "ENVIRONMENTS",
+    "PENDULUM_ANYWHERE",
+    "PENDULUM_DIRECTION",
     "ActionRepeat",
     "BallsEnv",
+    "EnvFactory",
     "GridEnv",
-    "Held",
     "WorldEnv",
+    "action_repeat_of",
     "joint",
     "make_parallel",
     "per_ball",
     "register",
-    "repeats_of",
 ]

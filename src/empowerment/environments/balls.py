@@ -8,12 +8,12 @@ import gymnasium
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from empowerment.environments import pictures
-from empowerment.environments.continuous import LARGEST
-from empowerment.environments.door import check_options, check_render_mode, finite_array
-from empowerment.environments.drawing import Frame
+from empowerment.environments import painters
+from empowerment.environments.box2d import INTERVAL, MAX_SPEED, OVERLAP, RADIUS, SKIN, build, push
+from empowerment.environments.canvas import Frame
 from empowerment.environments.lidar import Lidar
-from empowerment.environments.physics import INTERVAL, MAX_SPEED, OVERLAP, RADIUS, SKIN, build, push
+from empowerment.environments.validation import check_options, check_render_mode, finite_array
+from empowerment.environments.world_env import LARGEST
 
 NUM_RAYS = 40
 OBSERVATION_SIZE = 4 + NUM_RAYS
@@ -196,7 +196,7 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             ranges = self._lidar(positions)[seer]
             rays = positions[seer] + ranges[:, None] * self._lidar.directions
         forces = None if self._action is None else self._action / self.single_action_space.high
-        return pictures.balls(
+        return painters.balls(
             positions, forces, side=self.side, radius=RADIUS, seer=seer, rays=rays
         )
 
@@ -228,8 +228,8 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Measure from rims to the nearest walls, and between the middles of pairs."""
         walls = np.minimum(positions, self.side - positions).min(axis=1) - RADIUS
         first, second = self._pairs
-        apart = positions[first] - positions[second]
-        return walls, np.hypot(apart[:, 0], apart[:, 1])
+        offsets = positions[first] - positions[second]
+        return walls, np.hypot(offsets[:, 0], offsets[:, 1])
 
     def _scatter(self) -> Float[np.ndarray, "balls 2"]:
         """Put one ball after the other anywhere where it has room."""
@@ -237,8 +237,8 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             places = np.empty((0, 2))
             while len(places) < self.num_balls:
                 tries = self.np_random.uniform(RADIUS, self.side - RADIUS, (64, 2))
-                apart = tries[:, None] - places
-                free = np.hypot(apart[..., 0], apart[..., 1]).min(axis=1, initial=np.inf)
+                offsets = tries[:, None] - places
+                free = np.hypot(offsets[..., 0], offsets[..., 1]).min(axis=1, initial=np.inf)
                 found = tries[free >= 2 * RADIUS]
                 if not len(found):
                     break

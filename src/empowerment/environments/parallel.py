@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 
 from empowerment.environments.balls import ACTION_SIZE, OPTIONS, BallsEnv, joint, per_ball
-from empowerment.environments.door import finite_array
-from empowerment.environments.drawing import Frame
+from empowerment.environments.canvas import Frame
+from empowerment.environments.validation import finite_array
 
 
 def make_parallel(*, max_cycles: int = 200, **parameters: Any) -> Any:

@@ -8,10 +8,10 @@ import gymnasium
 import gymnasium.wrappers
 import numpy as np
 
-from empowerment.environments import pictures
+from empowerment.environments import painters
 from empowerment.environments.balls import BallsEnv
-from empowerment.environments.continuous import WorldEnv
-from empowerment.environments.discrete import GridEnv
+from empowerment.environments.grid_env import GridEnv
+from empowerment.environments.world_env import WorldEnv
 from empowerment.worlds import (
     WORLDS,
     AbstractWorld,
@@ -28,7 +28,10 @@ ENVIRONMENTS: dict[str, str] = {name: f"empowerment/{name.capitalize()}-v0" for 
 BALLS = "empowerment/Balls-v0"
 """The Gymnasium name of the balls, which are no world: there is nothing to imagine in."""
 
-DIRECTION, ANYWHERE = "empowerment/PendulumDirection-v0", "empowerment/PendulumAnywhere-v0"
+PENDULUM_DIRECTION, PENDULUM_ANYWHERE = (
+    "empowerment/PendulumDirection-v0",
+    "empowerment/PendulumAnywhere-v0",
+)
 """The Gymnasium names of the pendulum whose angle is observed as cosine and sine; the second
 starts at any speed, for data to learn from."""
 
@@ -53,7 +56,7 @@ def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> World
         world,
         periodic=(True, False),
         bounds=_bounds(world),
-        painter=partial(pictures.pendulum, max_torque=float(world.max_torque)),
+        painter=partial(painters.pendulum, max_torque=float(world.max_torque)),
         frames_per_second=max(round(1 / float(world.interval)), 1),
         render_mode=render_mode,
     )
@@ -118,7 +121,7 @@ def make_ball(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
     return WorldEnv(
         world,
         bounds=_bounds(world),
-        painter=partial(pictures.ball, side=float(world.side)),
+        painter=partial(painters.ball, side=float(world.side)),
         frames_per_second=10,
         render_mode=render_mode,
     )
@@ -136,7 +139,7 @@ def make_cart(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
     """
     return WorldEnv(
         double_integrator(**parameters),
-        painter=pictures.cart,
+        painter=painters.cart,
         frames_per_second=10,
         render_mode=render_mode,
     )
@@ -184,8 +187,8 @@ def register() -> None:
             kwargs={"name": name} if factory is make_grid else {},
             max_episode_steps=_EPISODE_STEPS.get(name, _GRID_EPISODE_STEPS),
         )
-    for environment_id in (DIRECTION, ANYWHERE):
-        is_short = environment_id == ANYWHERE
+    for environment_id in (PENDULUM_DIRECTION, PENDULUM_ANYWHERE):
+        is_short = environment_id == PENDULUM_ANYWHERE
         if environment_id not in gymnasium.registry:
             gymnasium.register(
                 environment_id,

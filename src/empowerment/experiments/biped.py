@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 from empowerment.data import Episode, Trajectories, make_environment
-from empowerment.environments import repeats_of
+from empowerment.environments import action_repeat_of
 from empowerment.experiments.agent import Made
 from empowerment.experiments.evaluation import (
     WHO,
@@ -113,7 +113,7 @@ def write_survival(made: Made, folder: Path) -> None:
         folder: With the episodes of its evaluation.
     """
     environment = make_environment(environment_of(made.experiment))
-    held, longest = repeats_of(environment), limit_of(environment)
+    held, longest = action_repeat_of(environment), limit_of(environment)
     steps = np.linspace(0, longest, _NUM_TIMES).round()
     table = {"step": steps}
     for who in (*WHO, ZERO):
@@ -142,7 +142,7 @@ def _fall(made: Made, environment: gymnasium.Env, folder: Path) -> None:
     done = np.concatenate([path.actions, np.repeat(path.actions[-1:], _DEAD, axis=0)])
     whole = Episode(seen, done, path.terminated, path.truncated)
     bounds = bounds_at(made, states_of(tracker(made.model), whole), made.seed)
-    held = repeats_of(environment)
+    held = action_repeat_of(environment)
     table = {
         "step": held * np.arange(len(seen), dtype=float),
         "empowerment": bounds,

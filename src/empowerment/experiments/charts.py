@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.environments import DIRECTION, ENVIRONMENTS
+from empowerment.environments import ENVIRONMENTS, PENDULUM_DIRECTION
 from empowerment.experiments.agent import Made, bounded_world
 from empowerment.experiments.evaluation import bounds_at
 from empowerment.experiments.measures import angle_of
@@ -50,7 +50,7 @@ def _angle_and_velocity(
 
 CHARTS: dict[str | None, Chart] = {
     ENVIRONMENTS["ball"]: Chart("ball", lambda states: states, lambda seen: seen),
-    DIRECTION: Chart("pendulum", _direction, _angle_and_velocity),
+    PENDULUM_DIRECTION: Chart("pendulum", _direction, _angle_and_velocity),
     "Pendulum-v1": Chart("pendulum", _direction, _angle_and_velocity),
 }
 """Environments whose worlds are known, by their id."""
@@ -77,6 +77,6 @@ def learnt_landscape(
     assert made.model is not None
     own = Filter(made.model)
     seen = CHARTS[made.experiment.env].observe(jnp.asarray(states, float))
-    first = jnp.repeat(seen[:, None], made.model.num_first, axis=1)
+    first = jnp.repeat(seen[:, None], made.model.num_initial, axis=1)
     found = np.asarray(jax.jit(jax.vmap(own.init))(first))
     return bounds_at(made, found, 0, num_samples=_NUM_SAMPLES)

@@ -17,13 +17,13 @@ class ModelSettings:
     model_depth: int = 1
     """Hidden layers, in all networks of the model."""
 
-    num_first: int = 1
+    num_initial: int = 1
     """How many observations the first state is recognised from."""
 
-    printed: bool = False
+    as_published: bool = False
     """Take activations, scales and transition as the paper prints them."""
 
-    stray: float = 0.01
+    outlier_probability: float = 0.01
     """How often, in training, a value that is observed may be far off what is expected, as upon a
     contact. 0 suits what moves smoothly, and many channels that are nearly always foreseen."""
 

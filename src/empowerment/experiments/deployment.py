@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from empowerment.controller.deployed import Deployed, Description
-from empowerment.controller.files import write_deployed
-from empowerment.data.door import make_environment
+from empowerment.controller.bundle import Bundle, Description
+from empowerment.controller.bundle_io import write_bundle
+from empowerment.data.environments import make_environment
 from empowerment.environments import ENVIRONMENTS
 from empowerment.experiments.config import Experiment
 from empowerment.model import DVBF
@@ -89,7 +89,7 @@ def write_controller(
         interval: Seconds from one action to the next.
         action_repeat: Steps of the environment for which an action is held.
     """
-    deployed = to_deployed(
+    bundle = to_bundle(
         policy=policy,
         world=world,
         model=model,
@@ -99,10 +99,10 @@ def write_controller(
         interval=interval,
         action_repeat=action_repeat,
     )
-    write_deployed(deployed, folder)
+    write_bundle(bundle, folder)
 
 
-def to_deployed(
+def to_bundle(
     *,
     policy: Policy,
     world: Bounded,
@@ -112,7 +112,7 @@ def to_deployed(
     environment: str | None = None,
     interval: float | None = None,
     action_repeat: int = 1,
-) -> Deployed:
+) -> Bundle:
     """Take from policy, world and model what a controller needs; see `write_controller`."""
     actions, states = world.world.actions, policy.states
     networks, arrays = (
@@ -147,15 +147,15 @@ def to_deployed(
         networks=networks,
         angles=tuple(states.names.index(name) for name in states.angles),
         latent_size=0 if model is None else model.latent_size,
-        num_first=1 if model is None else model.num_first,
-        residual=True if model is None else not model.printed,
-        scales="square" if model is not None and model.printed else "softplus",
+        num_initial=1 if model is None else model.num_initial,
+        residual=True if model is None else not model.as_published,
+        scales="square" if model is not None and model.as_published else "softplus",
         environment=environment,
         interval=interval,
         action_repeat=action_repeat,
         about=dict(about or {}),
     )
-    return Deployed(description, {name: np.asarray(a, np.float32) for name, a in arrays.items()})
+    return Bundle(description, {name: np.asarray(a, np.float32) for name, a in arrays.items()})
 
 
 def _add(

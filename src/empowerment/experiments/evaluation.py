@@ -15,13 +15,13 @@ from empowerment.channel import AbstractChannel, empowerment
 from empowerment.data import (
     Actor,
     Episode,
-    Idle,
+    RandomActor,
     Trajectories,
-    Uniform,
+    ZeroActor,
     make_environment,
     spaces_of,
 )
-from empowerment.environments import ENVIRONMENTS, Held
+from empowerment.environments import ENVIRONMENTS, EnvFactory
 from empowerment.experiments.agent import Made, Progress
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.measures import (
@@ -52,16 +52,16 @@ def _look_away() -> None:
     """Look at nothing."""
 
 
-def environment_of(experiment: Experiment) -> Held:
+def environment_of(experiment: Experiment) -> EnvFactory:
     """Give the environment that an experiment is of."""
     if not experiment.is_learnt:
-        return Held(ENVIRONMENTS[experiment.world])
+        return EnvFactory(ENVIRONMENTS[experiment.world])
     if experiment.env is None:
         raise ValueError(
             "Expected a run of an environment, to act in it; this one learnt from a log alone. "
             "Name the environment when training: empower train --data FILE --env ID."
         )
-    return Held(experiment.env, experiment.action_repeat)
+    return EnvFactory(experiment.env, experiment.action_repeat)
 
 
 def evaluate_agent(
@@ -96,10 +96,10 @@ def evaluate_agent(
     acting: dict[str, Actor] = {
         "policy": made.pilot(),
         "sampled": made.pilot(sample=True),
-        "uniform": Uniform(spaces),
+        "uniform": RandomActor(spaces),
     }
     if maker.id in IDLE:
-        acting[ZERO] = Idle(spaces)
+        acting[ZERO] = ZeroActor(spaces)
     longest = limit_of(environment)
     watch = WATCHES.get(maker.id)
     track = tracker(made.model, made.experiment.agents)

@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 
 from empowerment.data import (
+    RandomActor,
     Trajectories,
-    Uniform,
-    apart,
     check,
     collect,
     join,
     make_environment,
     spaces_of,
+    split_agents,
 )
-from empowerment.environments import Held
+from empowerment.environments import EnvFactory
 from empowerment.experiments.config import Experiment
 from empowerment.experiments.pilot import Explorer, Pilot
 from empowerment.experiments.run import Run
@@ -50,14 +50,14 @@ def gather(
             steps = experiment.round_steps if pilot else experiment.data_steps
             own = experiment.env if pilot else experiment.data_env or experiment.env
             found, report = collect(
-                Held(own, experiment.action_repeat),
+                EnvFactory(own, experiment.action_repeat),
                 steps=steps,
                 seed=seed + number,
-                policy=Uniform if pilot is None else lambda spaces: Explorer(pilot, spaces),
+                policy=RandomActor if pilot is None else lambda spaces: Explorer(pilot, spaces),
                 progress=progress,
             )
-            if report.lost:
-                run.say(report.in_words())
+            if report.failed:
+                run.say(report.summary())
             found.save(path)
     return load_data(run.folder, number, experiment.agents)
 
@@ -65,7 +65,7 @@ def gather(
 def load_data(folder: Path, number: int, agents: int) -> tuple[Trajectories, ...]:
     """Read the data of all rounds up to one, each agent by itself."""
     paths = (_data_path(folder, each) for each in range(number + 1))
-    return tuple(apart(Trajectories.load(path), agents) for path in paths)
+    return tuple(split_agents(Trajectories.load(path), agents) for path in paths)
 
 
 def check_log(experiment: Experiment) -> None:
@@ -96,7 +96,7 @@ def make_learnt(
 ) -> Bounded:
     """Make the world of a model, with actions before the squash."""
     if not experiment.process_noise:
-        model = eqx.tree_at(lambda made: made.calm, model, jnp.zeros_like(model.calm))
+        model = eqx.tree_at(lambda m: m.noise_factor, model, jnp.zeros_like(model.noise_factor))
     world = learnt_world(
         model,
         join(*parts),

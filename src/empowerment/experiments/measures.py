@@ -10,13 +10,13 @@ from jaxtyping import Float
 from empowerment.data import Episode
 from empowerment.environments import (
     BALLS,
-    DIRECTION,
     ENVIRONMENTS,
+    PENDULUM_DIRECTION,
     BallsEnv,
+    action_repeat_of,
     per_ball,
-    repeats_of,
 )
-from empowerment.environments.physics import RADIUS, SKIN
+from empowerment.environments.box2d import RADIUS, SKIN
 from empowerment.experiments.held import UPRIGHT
 
 _INTERVAL, _HELD_SECONDS = 0.05, 5.0
@@ -29,7 +29,7 @@ _TOUCH = 1e-4
 _CLOSE = 1.1
 """Diameters within which balls are close to each other."""
 
-SET_BY_STATE = (ENVIRONMENTS["pendulum"], DIRECTION)
+SET_BY_STATE = (ENVIRONMENTS["pendulum"], PENDULUM_DIRECTION)
 """Pendulums that can be set to hang."""
 
 BIPED = "BipedalWalker-v3"
@@ -109,7 +109,7 @@ def biped(
     Standing is a share of all steps that there could have been: after its end, a robot does not
     stand. Height and angle are means over the steps that there were.
     """
-    held, limit = repeats_of(environment), limit_of(environment)
+    held, limit = action_repeat_of(environment), limit_of(environment)
     height = np.concatenate(watched)
     angle = np.concatenate([np.abs(each.observations[:-1, 0]) for each in episodes])
     standing = (height > _STANDING_HEIGHT) & (angle < _STANDING_ANGLE)
@@ -126,7 +126,7 @@ def biped(
 def limit_of(environment: gymnasium.Env) -> int:
     """Give after how many steps an episode is cut, counted without repetitions of actions."""
     own = environment.spec.max_episode_steps if environment.spec else None
-    return own or LONGEST * repeats_of(environment)
+    return own or LONGEST * action_repeat_of(environment)
 
 
 def hull_height(environment: gymnasium.Env) -> float:
@@ -142,7 +142,7 @@ IDLE = (BIPED,)
 
 MEASURES: dict[str, Measure] = {
     ENVIRONMENTS["pendulum"]: pendulum,
-    DIRECTION: pendulum,
+    PENDULUM_DIRECTION: pendulum,
     "Pendulum-v1": pendulum,
     ENVIRONMENTS["ball"]: ball,
     BALLS: balls,

@@ -229,8 +229,8 @@ def check_model_settings(settings: ModelSettings) -> None:
         "latent_size": 0,
         "model_width": 1,
         "model_depth": 1,
-        "num_first": 1,
-        "window": settings.num_first + 1,
+        "num_initial": 1,
+        "window": settings.num_initial + 1,
         "model_updates": 1,
         "model_batch": 1,
     }
@@ -239,8 +239,11 @@ def check_model_settings(settings: ModelSettings) -> None:
             raise ValueError(
                 f"Expected {name} to be at least {least}; got {getattr(settings, name)}."
             )
-    if not 0 <= settings.stray < 1:
-        raise ValueError(f"Expected stray to be at least 0 and less than 1; got {settings.stray}.")
+    if not 0 <= settings.outlier_probability < 1:
+        raise ValueError(
+            "Expected outlier_probability to be at least 0 and less than 1; got "
+            f"{settings.outlier_probability}."
+        )
     if not 0 < settings.model_learning_rate < float("inf"):
         raise ValueError(
             "Expected model_learning_rate to be positive and finite; got "
@@ -257,9 +260,9 @@ def _fresh(settings: ModelSettings, observations: Scaling, actions: Scaling, key
         latent_size=settings.latent_size or automatic,
         width=settings.model_width,
         depth=settings.model_depth,
-        num_first=settings.num_first,
-        printed=settings.printed,
-        stray=settings.stray,
+        num_initial=settings.num_initial,
+        as_published=settings.as_published,
+        outlier_probability=settings.outlier_probability,
         key=key,
     )
 

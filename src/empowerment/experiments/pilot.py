@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.data import Spaces, Uniform
+from empowerment.data import RandomActor, Spaces
 from empowerment.model import DVBF, Filter
 from empowerment.policy import Policy
 from empowerment.types import Action, Key, Observation, State
@@ -93,7 +93,7 @@ def tracker(model: DVBF | None, agents: int = 1) -> Track:
     own = Filter(model)
 
     def begin(observation: Observation) -> State:
-        return own.init(jnp.repeat(observation[None], model.num_first, axis=0))
+        return own.init(jnp.repeat(observation[None], model.num_initial, axis=0))
 
     init = jax.jit(lambda seen: jax.vmap(begin)(seen.reshape(agents, -1)))
     update = jax.jit(
@@ -122,7 +122,7 @@ class Explorer:
 
     def __init__(self, pilot: Pilot, spaces: Spaces):
         self._pilot = pilot
-        self._uniform = Uniform(spaces)
+        self._uniform = RandomActor(spaces)
         self._random = np.random.default_rng(0)
         self._bursts = False
         self._left = 0

@@ -17,7 +17,7 @@ _BALL = replace(
     horizon=15,
     first_beta=8.0,
     last_beta=8.0,
-    model=ModelSettings(latent_size=6, stray=0.0),
+    model=ModelSettings(latent_size=6, outlier_probability=0.0),
 )
 
 _BALL_PAPER = replace(
@@ -35,7 +35,7 @@ _BALL_PAPER = replace(
     depth=1,
     channel_updates=500,
     perceive="latent",
-    model=ModelSettings(latent_size=32, printed=True, stray=0.0),
+    model=ModelSettings(latent_size=32, as_published=True, outlier_probability=0.0),
 )
 
 _BIPED = replace(
@@ -63,7 +63,9 @@ PRESETS: dict[str, Experiment] = {
         data_steps=10000,
         resolution=0.05,
         process_noise=False,
-        model=ModelSettings(latent_size=4, model_depth=2, stray=0.0, window=10, model_updates=8000),
+        model=ModelSettings(
+            latent_size=4, model_depth=2, outlier_probability=0.0, window=10, model_updates=8000
+        ),
     ),
     # Sizes and beta of the -paper presets: App. A.2.3 of Karl et al. (2018).
     "ball": _BALL,
@@ -79,7 +81,9 @@ PRESETS: dict[str, Experiment] = {
         horizon=15,
         first_beta=60.0,
         last_beta=60.0,
-        model=ModelSettings(latent_size=32, model_depth=2, stray=0.0, model_updates=10000),
+        model=ModelSettings(
+            latent_size=32, model_depth=2, outlier_probability=0.0, model_updates=10000
+        ),
     ),
     "biped": _BIPED,
     "ball-paper": _BALL_PAPER,
@@ -89,7 +93,7 @@ PRESETS: dict[str, Experiment] = {
         agents=4,
         first_beta=20.0,
         last_beta=20.0,
-        model=ModelSettings(latent_size=16, printed=True, stray=0.0),
+        model=ModelSettings(latent_size=16, as_published=True, outlier_probability=0.0),
     ),
     "pendulum-paper": Experiment(
         steps=1,

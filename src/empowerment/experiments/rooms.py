@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from empowerment.data import Episode, Trajectories, make_environment
 from empowerment.environments import BALLS, ENVIRONMENTS, BallsEnv, per_ball
-from empowerment.environments.physics import RADIUS
+from empowerment.environments.box2d import RADIUS
 from empowerment.experiments.agent import Made
 from empowerment.experiments.evaluation import WHO, environment_of, states_of
 from empowerment.experiments.measures import ball_distances

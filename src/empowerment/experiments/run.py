@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from empowerment.experiments.config import difference
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 from empowerment.storage import load_tree, read_about, save_tree
 
 _TreeT = TypeVar("_TreeT")
@@ -74,7 +74,7 @@ class Run:
             "finished": finished,
             "files": hashes(self.folder) if finished else {},
         }
-        write_whole(self.folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+        write_atomic(self.folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
 
     def _checkpoint(self, stage: str, count: int) -> Path:
         return self.folder / _CHECKPOINTS / f"{stage}-{count:07d}.safetensors"
@@ -168,7 +168,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def refresh_manifest(folder: Path) -> None:
     """Write the SHA-256 of every file anew, after something was added to a finished run."""
     manifest = {**read_manifest(folder), "files": hashes(folder)}
-    write_whole(folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    write_atomic(folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 def hashes(folder: Path) -> dict[str, str]:

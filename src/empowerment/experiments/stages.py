@@ -15,7 +15,7 @@ from empowerment.experiments.held import held_in_words
 from empowerment.experiments.learning import named
 from empowerment.experiments.run import Keeper, Run
 from empowerment.experiments.variational import Progress, training_settings
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 from empowerment.policy import Agent, Critic, Policy, Surrogate, fit_surrogate
 from empowerment.policy import training as policy_training
 from empowerment.policy.surrogate import fresh_surrogate
@@ -195,4 +195,4 @@ def _write_metrics(folder: Path, number: int, history: list) -> None:
     text = "".join(json.dumps({**line, "round": number}) + "\n" for line in lines)
     before = (folder / _METRICS).read_text() if number else ""
     kept = [line for line in before.splitlines() if json.loads(line)["round"] < number]
-    write_whole(folder / _METRICS, ("".join(f"{line}\n" for line in kept) + text).encode())
+    write_atomic(folder / _METRICS, ("".join(f"{line}\n" for line in kept) + text).encode())

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from empowerment.data import spaces_of
-from empowerment.environments import Held
+from empowerment.environments import EnvFactory
 from empowerment.experiments.agent import Made, Progress, load_agent
 from empowerment.experiments.biped import survey_biped, write_survival
 from empowerment.experiments.charts import CHARTS, learnt_landscape, truth_of
@@ -18,9 +18,9 @@ from empowerment.experiments.landscape import compute_landscape, grid_states, no
 from empowerment.experiments.measures import BIPED, SET_BY_STATE, hanging_starts
 from empowerment.experiments.rooms import ROOMS, survey_room
 from empowerment.experiments.variational import variational_landscape
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 from empowerment.report import FILM, Landscape, write_columns, write_film, write_landscape
-from empowerment.worlds import is_foreseeable
+from empowerment.worlds import has_closed_form_density
 
 _SHOWN_SECONDS = 6.0
 """How much of an episode the film shows."""
@@ -58,7 +58,7 @@ def evaluate_run(
         found["inward_fraction"] = survey_room(made, folder)
     if made.experiment.env == BIPED:
         write_survival(made, folder)
-    write_whole(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
+    write_atomic(folder / "evaluation.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
 
 
@@ -111,7 +111,7 @@ def _landscapes(made: Made, folder: Path, grid: str, progress: Progress) -> None
             about["estimator"] = "learnt"
             found = learnt_landscape(made, states), None, None
         write_landscape(Landscape(world.states.names, states, *found, about), path)
-    if not is_foreseeable(world, steps=steps, key=jax.random.key(0)):
+    if not has_closed_form_density(world, steps=steps, key=jax.random.key(0)):
         return
     for count in dict.fromkeys((1, steps)):
         path = folder / f"exact-{count}-step.csv"
@@ -154,7 +154,7 @@ def _film(made: Made, folder: Path) -> None:
     write_columns(columns, folder / "episode.csv")
 
 
-def make_filmed(maker: Held) -> gymnasium.Env:
+def make_filmed(maker: EnvFactory) -> gymnasium.Env:
     """Make an environment that can be seen, or one that cannot if there is no other."""
     try:
         return maker(render_mode="rgb_array")

@@ -21,7 +21,7 @@ from empowerment.channel import (
 )
 from empowerment.storage import load_tree, read_about, save_tree
 from empowerment.types import Key, Scalar, State
-from empowerment.worlds import Bounded, is_foreseeable
+from empowerment.worlds import Bounded, has_closed_form_density
 
 BUDGETS = {"smoke": 200, "full": 8000}
 """Updates of the channel, half as many of a large codebook; training ends sooner where the
@@ -127,7 +127,7 @@ def variational_landscape(
         what is perceived is known, else nothing.
     """
     key = jax.random.key(seed)
-    known = is_foreseeable(world, steps=channel.steps, key=key)
+    known = has_closed_form_density(world, steps=channel.steps, key=key)
 
     @eqx.filter_jit
     def of_batch(

@@ -39,7 +39,7 @@ def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
         key: Consumed.
 
     Returns:
-        The model with `calm` found.
+        The model with `noise_factor` found.
     """
     choice_key, draw_key = jax.random.split(key)
     chosen = jax.random.randint(choice_key, (_NUM_WINDOWS,), 0, sequences.starts.size)
@@ -58,15 +58,15 @@ def _calibrate(
     states, moved = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
     shape = jnp.sqrt(jnp.mean(moved**2, axis=(0, 1)))
     settled = min(_SETTLING, length // 4)
-    first = min(max(settled, model.num_first), length - 2)
+    first = min(max(settled, model.num_initial), length - 2)
     later = (length - 1 - first) // 2
     keys = jax.random.split(key, _NUM_WINDOWS)
 
     def coverage(factor: Scalar) -> Scalar:
-        calm = eqx.tree_at(lambda made: made.calm, model, factor * shape)
+        scaled = eqx.tree_at(lambda made: made.noise_factor, model, factor * shape)
 
         def of_window(state: State, actions: Array, came: Array, key: Key) -> Array:
-            draws = jax.vmap(lambda key: predict(calm, state, actions, key=key))(
+            draws = jax.vmap(lambda key: predict(scaled, state, actions, key=key))(
                 jax.random.split(key, _NUM_DRAWS)
             )
             # By rank rather than by quantiles, for which all draws would have to be sorted.
@@ -85,7 +85,7 @@ def _calibrate(
 
     ends = jnp.array(1 / _MOST), jnp.array(_MOST)
     low, high = jax.lax.fori_loop(0, _ROUNDS, narrow, ends)
-    return eqx.tree_at(lambda made: made.calm, model, jnp.sqrt(low * high) * shape)
+    return eqx.tree_at(lambda made: made.noise_factor, model, jnp.sqrt(low * high) * shape)
 
 
 def _filter(
@@ -94,7 +94,7 @@ def _filter(
     actions: Float[Array, "steps action"],
 ) -> tuple[Float[Array, "times state"], Float[Array, "steps state"]]:
     """Filter a window; tell how far each measurement moved the mean, in scales of the prior."""
-    start = model.start(model.recognise(observations[: model.num_first]).mean)
+    start = model.start(model.recognise(observations[: model.num_initial]).mean)
 
     def step(state: State, inputs: tuple[Action, Observation]) -> tuple[State, tuple[State, State]]:
         action, observation = inputs

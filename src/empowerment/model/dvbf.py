@@ -23,7 +23,7 @@ _FAST = 10.0
 as it is too large the filter takes no notice of what is measured."""
 
 
-class Step(eqx.Module):
+class Prediction(eqx.Module):
     r"""What is said of a successor, before it is seen.
 
     Attributes:
@@ -79,7 +79,7 @@ class DVBF(eqx.Module):
         observations: How observations are scaled.
         actions: How actions are scaled.
         latent_size: The number of axes of a state.
-        num_first: How many observations the first state is recognised from, $K$.
+        num_initial: How many observations the first state is recognised from, $K$.
         printed: Whether everything is as the paper prints it.
         stray: How often a value that is observed is far off what is expected, in training.
             Where the noise is Gaussian alone, the few rows that nobody could foresee, such as a
@@ -93,13 +93,13 @@ class DVBF(eqx.Module):
     decoder: Network
     raw_noise: Float[Array, " noise"]
     raw_drift: Float[Array, " observation"]
-    calm: State
+    noise_factor: State
     observations: Scaling
     actions: Scaling
     latent_size: int = eqx.field(static=True)
-    num_first: int = eqx.field(static=True)
-    printed: bool = eqx.field(static=True)
-    stray: float = eqx.field(static=True)
+    num_initial: int = eqx.field(static=True)
+    as_published: bool = eqx.field(static=True)
+    outlier_probability: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -109,14 +109,14 @@ class DVBF(eqx.Module):
         latent_size: int,
         width: int = 128,
         depth: int = 1,
-        num_first: int = 1,
-        printed: bool = False,
-        stray: float = 0.0,
+        num_initial: int = 1,
+        as_published: bool = False,
+        outlier_probability: float = 0.0,
         key: Key,
     ):
         seen, done = observations.offset.size, actions.offset.size
-        relu: Callable = jax.nn.relu if printed else jnp.tanh
-        sigmoid: Callable = jax.nn.sigmoid if printed else jnp.tanh
+        relu: Callable = jax.nn.relu if as_published else jnp.tanh
+        sigmoid: Callable = jax.nn.sigmoid if as_published else jnp.tanh
         keys = jax.random.split(key, 5)
 
         def make(in_size: int, out_size: int, activation: Callable, key: Key) -> Network:
@@ -124,32 +124,32 @@ class DVBF(eqx.Module):
                 in_size, out_size, width=width, depth=depth, activation=activation, key=key
             )
 
-        self.recognition = make(num_first * seen, 2 * latent_size, relu, keys[0])
+        self.recognition = make(num_initial * seen, 2 * latent_size, relu, keys[0])
         self.start = make(latent_size, latent_size, relu, keys[1])
         self.transition_network = make(latent_size + done, 3 * latent_size, sigmoid, keys[2])
         self.measurement_network = make(seen, 2 * latent_size, relu, keys[3])
         self.decoder = make(latent_size, seen, relu, keys[4])
-        self.raw_noise = jnp.zeros(1 if printed else seen)
+        self.raw_noise = jnp.zeros(1 if as_published else seen)
         self.raw_drift = jnp.zeros(seen)
-        self.calm = jnp.ones(latent_size)
+        self.noise_factor = jnp.ones(latent_size)
         self.observations = observations
         self.actions = actions
         self.latent_size = latent_size
-        self.num_first = num_first
-        self.printed = printed
-        self.stray = stray
+        self.num_initial = num_initial
+        self.as_published = as_published
+        self.outlier_probability = outlier_probability
 
     def recognise(self, first: Float[Array, "first observation"]) -> Gaussian:
         r"""Give what the first observations say of $w_1$; its prior is standard normal."""
         mean, raw = jnp.split(self.recognition(first.ravel()), 2)
         return Gaussian(mean, self._scale(raw))
 
-    def step(self, state: State, action: Action) -> Step:
+    def step(self, state: State, action: Action) -> Prediction:
         """Say what is to be expected of the successor."""
         output = self.transition_network(jnp.concatenate([state, action]))
         change, prior, inference = jnp.split(output, 3)
-        mean = change if self.printed else state + change
-        return Step(mean, self._scale(prior), self._scale(inference))
+        mean = change if self.as_published else state + change
+        return Prediction(mean, self._scale(prior), self._scale(inference))
 
     def transition(self, state: State, action: Action) -> Gaussian:
         r"""Give $p(z'|z,u)$ as the world has it.
@@ -159,14 +159,16 @@ class DVBF(eqx.Module):
         much of it is.
         """
         expected = self.step(state, action)
-        return Gaussian(expected.mean, jax.lax.stop_gradient(self.calm) * expected.prior_scale)
+        return Gaussian(
+            expected.mean, jax.lax.stop_gradient(self.noise_factor) * expected.prior_scale
+        )
 
     def measure(self, observation: Observation) -> Gaussian:
         r"""Give $q_\mathrm{meas}(z|x)$."""
         mean, raw = jnp.split(self.measurement_network(observation), 2)
         return Gaussian(mean, self._scale(raw))
 
-    def fuse(self, step: Step, measured: Gaussian) -> Gaussian:
+    def fuse(self, step: Prediction, measured: Gaussian) -> Gaussian:
         r"""Give $q(z'|z,u,x') \propto q_\mathrm{trans}(z'|z,u)\, q_\mathrm{meas}(z'|x')$."""
         return product(step.inference, measured)
 
@@ -187,6 +189,6 @@ class DVBF(eqx.Module):
 
     def _scale(self, raw: State) -> State:
         """Make a scale of the output of a network."""
-        if self.printed:
+        if self.as_published:
             return jnp.sqrt(raw**2 + _LEAST_SCALE**2)
         return jax.nn.softplus(raw) + _LEAST_SCALE

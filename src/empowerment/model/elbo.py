@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from empowerment.distributions import Gaussian, divergence_from_standard
-from empowerment.model.dvbf import DVBF, Step
+from empowerment.model.dvbf import DVBF, Prediction
 from empowerment.types import Action, Key, Observation, Scalar, State
 
 _WIDE = 3.0
@@ -59,8 +59,8 @@ def elbo(
 
     Deviation: the divergence is printed with a plus. From a random time in the first half on, a
     second state goes on without measurements; how well it predicts the rest is `prediction`, a
-    term of its own beside the bound. With `model.stray`, each value observed is once in a while
-    far off what is expected.
+    term of its own beside the bound. With
+    `model.outlier_probability`, each observed value is an outlier with that probability.
 
     Args:
         model: The model.
@@ -75,14 +75,14 @@ def elbo(
     count, times, _ = observations.shape
     observed, done = observations.swapaxes(0, 1), actions.swapaxes(0, 1)
     measured = _table(model.measure, observed)
-    first = jax.vmap(model.recognise)(observations[:, : model.num_first])
+    first = jax.vmap(model.recognise)(observations[:, : model.num_initial])
     beginning = jax.vmap(Gaussian.sample)(first, key=jax.random.split(first_key, count))
     start = jax.vmap(model.start)(beginning)
     noise = jax.random.normal(noise_key, (times - 1, *start.shape), start.dtype)
     switch = jax.random.randint(switch_key, (count,), 0, max(times // 2, 1))
     blind = jnp.arange(times)[:, None] > switch[None]
 
-    def look(expected: Step, measured: Gaussian, noise: State) -> tuple[State, Scalar]:
+    def look(expected: Prediction, measured: Gaussian, noise: State) -> tuple[State, Scalar]:
         belief = model.fuse(expected, measured)
         divergence = divergence_from_standard(expected.innovation(belief))
         return belief.mean + belief.scale * noise, divergence
@@ -95,7 +95,7 @@ def elbo(
         both = jax.vmap(model.step)(
             jnp.concatenate([carry.filtered, carry.blind]), jnp.concatenate([action, action])
         )
-        expected: Step = jax.tree.map(lambda leaf: leaf[:count], both)
+        expected: Prediction = jax.tree.map(lambda leaf: leaf[:count], both)
         filtered, divergence = jax.vmap(look)(expected, measured, noise)
         after = _Carry(filtered, jnp.where(blind[:, None], both.mean[count:], filtered))
         return after, (after, divergence)
@@ -106,9 +106,9 @@ def elbo(
     )
     seen = _table(model.decoder, jnp.concatenate([start[None], states.filtered]))
     foreseen = _table(model.decoder, states.blind)
-    foretold = _log_prob(foreseen, model.drift, observed[1:], model.stray)
+    foretold = _log_prob(foreseen, model.drift, observed[1:], model.outlier_probability)
     return Elbo(
-        _log_prob(seen, model.noise, observed, model.stray).sum(0),
+        _log_prob(seen, model.noise, observed, model.outlier_probability).sum(0),
         jax.vmap(divergence_from_standard)(first) + divergences.sum(0),
         jnp.sum(foretold * blind[1:].astype(start.dtype), axis=0),
     )
@@ -128,14 +128,14 @@ def _log_prob(
     means: Float[Array, "times sequences size"],
     scale: Observation,
     values: Float[Array, "times sequences size"],
-    stray: float,
+    outlier_probability: float,
 ) -> Float[Array, "times sequences"]:
     """Evaluate the log-density of each row, in which some values may be far off."""
     off = (values - means) ** 2
     scales = scale[None, None]
-    density = jnp.log((1 - stray) / scales) - off / (2 * scales**2)
-    if stray:
-        far = math.log(stray / _WIDE) - off / (2 * _WIDE**2)
+    density = jnp.log((1 - outlier_probability) / scales) - off / (2 * scales**2)
+    if outlier_probability:
+        far = math.log(outlier_probability / _WIDE) - off / (2 * _WIDE**2)
         density = jnp.logaddexp(density, far)
     return jnp.sum(density - 0.5 * math.log(2 * math.pi), axis=2)
 

@@ -52,8 +52,8 @@ class Filter(eqx.Module):
         actions: Float[Array, "steps action"],
     ) -> Float[Array, "times state"]:
         """Filter a whole sequence; until the first state is recognised it stays as it is then."""
-        num_first = self.model.num_first
-        start = self.init(observations[:num_first])
+        num_initial = self.model.num_initial
+        start = self.init(observations[:num_initial])
 
         def step(state: State, inputs: tuple[Action, Observation]) -> tuple[State, State]:
             state = self.update(state, *inputs)

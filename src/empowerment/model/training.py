@@ -273,7 +273,7 @@ def _split(model: DVBF) -> tuple[PyTree, PyTree]:
     """Tell what is learnt from what is not: the units stay."""
     learnt = jax.tree.map(eqx.is_inexact_array, model)
     learnt = eqx.tree_at(
-        lambda m: (m.observations, m.actions, m.calm),
+        lambda m: (m.observations, m.actions, m.noise_factor),
         learnt,
         replace_fn=lambda part: jax.tree.map(lambda _: False, part),
     )

@@ -30,19 +30,19 @@ class LearntWorld(AbstractWorld):
     """
 
     model: DVBF
-    places: Float[Array, "places state"]
-    beginnings: Float[Array, "beginnings state"]
+    visited_states: Float[Array, "places state"]
+    initial_states: Float[Array, "beginnings state"]
     resolution: Observation
     states: Box
     actions: Box
 
     def initial(self) -> Empirical:
         """Give a state in which an episode of the data began."""
-        return Empirical(self.beginnings)
+        return Empirical(self.initial_states)
 
-    def anywhere(self) -> Empirical:
+    def state_distribution(self) -> Empirical:
         """Give a state that the data led through."""
-        return Empirical(self.places)
+        return Empirical(self.visited_states)
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give what the model expects of the successor."""
@@ -76,9 +76,9 @@ class Latent(AbstractWorld):
         """Give the first state of the world within."""
         return self.world.initial()
 
-    def anywhere(self):
+    def state_distribution(self):
         """Give any state of the world within."""
-        return self.world.anywhere()
+        return self.world.state_distribution()
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give the successor in the world within."""

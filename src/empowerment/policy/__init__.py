@@ -1,7 +1,7 @@
 """The policy that seeks empowered states: Algorithm 1 of the paper."""
 
 from empowerment.policy.base import Bound, Critic, Policy, Rollout, rollout
-from empowerment.policy.cost import Outcome, cost, follow
+from empowerment.policy.objective import Outcome, cost, imagine
 from empowerment.policy.surrogate import Surrogate, fit_surrogate
 from empowerment.policy.training import Agent, AgentState
 from empowerment.policy.training import train as train_policy
@@ -17,7 +17,7 @@ __all__ = [
     "Surrogate",
     "cost",
     "fit_surrogate",
-    "follow",
+    "imagine",
     "rollout",
     "train_policy",
 ]

@@ -107,7 +107,7 @@ def _evaluate(
     draw_key: Key,
 ) -> tuple[Float[Array, "states state"], Float[Array, " states"]]:
     """Evaluate the channel at states from everywhere."""
-    region = world.anywhere()
+    region = world.state_distribution()
     keys = jax.random.split(state_key, count)
     states = jax.vmap(lambda key: region.sample(key=key))(keys)
 

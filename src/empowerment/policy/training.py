@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from empowerment.channel import AbstractChannel
 from empowerment.channel.training import DivergedError, sample_states
 from empowerment.policy.base import Bound, Critic, Policy
-from empowerment.policy.cost import Outcome, cost, follow, returns
+from empowerment.policy.objective import Outcome, cost, imagine, returns
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
 
@@ -156,7 +156,7 @@ def step(
             )
         start_key, follow_key = jax.random.split(key)
         starts = _starts(world, num_starts // num_chunks, key=start_key)
-        outcomes = follow(agent.policy, judge, world, starts, horizon=horizon, key=follow_key)
+        outcomes = imagine(agent.policy, judge, world, starts, horizon=horizon, key=follow_key)
         paid = jax.vmap(lambda o: cost(o, beta=beta, discount=discount, critic=slow))(outcomes)
         error = jax.vmap(lambda o: _critic_error(agent.critic, slow, o, beta, discount))(outcomes)
         # Only the channel moves the bound at the start: that is how it learns everywhere.

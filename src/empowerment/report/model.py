@@ -4,10 +4,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from empowerment.model import Judgement
+from empowerment.model import ModelEvaluation
 
 
-def draw_judgement(found: Judgement, path: Path) -> None:
+def draw_model_evaluation(found: ModelEvaluation, path: Path) -> None:
     """Draw errors by horizon beside what is trivial, and how well intervals cover.
 
     Args:

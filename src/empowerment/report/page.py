@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from matplotlib.figure import Figure
 
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 from empowerment.report.biped import draw_fall, draw_pushes, draw_survival
 from empowerment.report.figures import colour_limits, paint_landscape
-from empowerment.report.film import read_film
 from empowerment.report.rooms import draw_arrows, draw_distances, draw_positions
 from empowerment.report.tables import Landscape, read_landscape, read_states
+from empowerment.report.video import read_film
 
 _NUM_SNAPSHOTS = 10
 FILM = "episode.mp4"
@@ -80,7 +80,7 @@ def write_report(folder: Path) -> Path:
         plt.close(figure)
     evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     page = _page(folder, settings, manifest["versions"], evaluation, list(figures))
-    write_whole(folder / "report.html", page.encode())
+    write_atomic(folder / "report.html", page.encode())
     return folder / "report.html"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.files import write_whole
+from empowerment.files import write_atomic
 
 MAX_ROWS = 10_000_000
 """Rows that are read at most, so that a wrong file does not fill the memory."""
@@ -48,9 +48,9 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
     """
     if path.suffix == ".json":
         raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
-    write_whole(path, to_csv(landscape).encode())
+    write_atomic(path, to_csv(landscape).encode())
     about = json.dumps(landscape.about, indent=2) + "\n"
-    write_whole(path.with_suffix(".json"), about.encode())
+    write_atomic(path.with_suffix(".json"), about.encode())
 
 
 def read_landscape(path: Path) -> Landscape:
@@ -93,7 +93,7 @@ def write_columns(columns: Mapping[str, np.ndarray], path: Path) -> None:
         columns: By their names, all of one length.
         path: The file.
     """
-    write_whole(path, _columns_to_csv(columns).encode())
+    write_atomic(path, _columns_to_csv(columns).encode())
 
 
 def _columns_to_csv(columns: Mapping[str, np.ndarray]) -> str:

@@ -8,10 +8,10 @@ from empowerment.worlds.base import AbstractWorld, Bounded, Box
 from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
 from empowerment.worlds.linear import LinearGaussian, double_integrator
 from empowerment.worlds.pendulum import Pendulum
-from empowerment.worlds.plans import (
-    foresee,
-    future,
-    is_foreseeable,
+from empowerment.worlds.rollouts import (
+    has_closed_form_density,
+    mean_observation,
+    observation_density,
     perceive,
     switching_plans,
     unroll,
@@ -42,9 +42,9 @@ __all__ = [
     "LinearGaussian",
     "Pendulum",
     "double_integrator",
-    "foresee",
-    "future",
-    "is_foreseeable",
+    "has_closed_form_density",
+    "mean_observation",
+    "observation_density",
     "perceive",
     "switching_plans",
     "unroll",

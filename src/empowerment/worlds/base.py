@@ -124,7 +124,7 @@ class AbstractWorld(eqx.Module):
     def initial(self) -> AbstractDistribution:
         r"""Give the distribution of the first state, $\rho(z_1)$."""
 
-    def anywhere(self) -> AbstractDistribution:
+    def state_distribution(self) -> AbstractDistribution:
         """Give states from all over the world: where a channel is to be right."""
         return self.states.uniform()
 
@@ -212,9 +212,9 @@ class Bounded(AbstractWorld):
         """Give the distribution of the first state of the world within."""
         return self.world.initial()
 
-    def anywhere(self) -> AbstractDistribution:
+    def state_distribution(self) -> AbstractDistribution:
         """Give states from all over the world within."""
-        return self.world.anywhere()
+        return self.world.state_distribution()
 
     def transition(self, state: State, action: Action) -> Gaussian:
         """Give the distribution of the successor under the squashed action."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.controller.deployed import LEAST_SCALE, Deployed
+from empowerment.controller.bundle import LEAST_SCALE, Bundle
 from empowerment.controller.export.c_template import (
     FILTER,
     HARNESS,
@@ -25,27 +25,27 @@ FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
 _PER_LINE = 8
 
 
-def c_files(deployed: Deployed, name: str) -> dict[str, str]:
+def c_files(bundle: Bundle, name: str) -> dict[str, str]:
     """Write the code.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         name: What every symbol begins with.
 
     Returns:
         The text of each file, by its name.
     """
-    about = deployed.description
-    folded = fold(deployed)
-    low, high = deployed.limits
-    offset = deployed.arrays["observations.offset" if about.latent_size else "states.centre"]
+    about = bundle.description
+    folded = fold(bundle)
+    low, high = bundle.limits
+    offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
     vectors = {
         "offset": offset,
-        "middle": deployed.middle,
+        "middle": bundle.middle,
         "half": (high - low) * np.float32(0.5),
         "low": low,
         "high": high,
-        "idle": deployed.idle,
+        "idle": bundle.idle,
     }
     for network, layers in folded.items():
         for index, layer in enumerate(layers):
@@ -63,7 +63,7 @@ def c_files(deployed: Deployed, name: str) -> dict[str, str]:
         "DONE": about.action_size,
         "LATENT": about.latent_size,
         "MEMORY": about.memory_size,
-        "FIRST": about.num_first,
+        "FIRST": about.num_initial,
         "WIDEST": widest,
         "LEAST": f"{LEAST_SCALE!r}f",
         "VARIANCE": "softplus(raw)" if about.scales == "softplus" else "square(raw)",
@@ -81,7 +81,7 @@ class CompiledC:
     """The code, compiled with warnings being errors, and called from Python.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         name: What every symbol begins with.
         texts: The files.
         flags: Given to the compiler besides `FLAGS`.
@@ -91,7 +91,7 @@ class CompiledC:
     """
 
     def __init__(
-        self, deployed: Deployed, name: str, texts: Mapping[str, str], flags: Sequence[str] = ()
+        self, bundle: Bundle, name: str, texts: Mapping[str, str], flags: Sequence[str] = ()
     ):
         compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
         if compiler is None:
@@ -111,7 +111,7 @@ class CompiledC:
         self._run, self._time = loaded.run, loaded.time_steps
         self._run.argtypes = [single] * 4
         self._time.argtypes = [single, single, ctypes.c_int, double]
-        self._about = deployed.description
+        self._about = bundle.description
 
     def __call__(
         self, observation: np.ndarray, memory: np.ndarray

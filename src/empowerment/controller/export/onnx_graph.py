@@ -7,7 +7,7 @@ import onnx  # pyright: ignore[reportMissingImports]
 import onnxruntime  # pyright: ignore[reportMissingImports]
 from onnx import TensorProto, helper, numpy_helper  # pyright: ignore[reportMissingImports]
 
-from empowerment.controller.deployed import LEAST_SCALE, Deployed
+from empowerment.controller.bundle import LEAST_SCALE, Bundle
 from empowerment.controller.export.validation import Step
 from empowerment.controller.folding import Layer, fold
 
@@ -57,47 +57,47 @@ class _Graph:
         return self.node("ReduceMax", number, axes=[0], keepdims=1)
 
 
-def onnx_model(deployed: Deployed) -> bytes:
+def onnx_model(bundle: Bundle) -> bytes:
     """Write the step as a graph: `observation`, `state` to `action`, `next_state`.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
 
     Returns:
         The file, which passed the checker.
     """
-    about = deployed.description
-    graph, folded = _Graph(), fold(deployed)
-    low, high = deployed.limits
+    about = bundle.description
+    graph, folded = _Graph(), fold(bundle)
+    low, high = bundle.limits
     size = about.latent_size
     begun = graph.node("Greater", graph.part("state", 0, 1), graph.constant([0.5]))
     before = graph.part("state", 1 + size, about.memory_size)
     seen = graph.all_finite("observation")
-    offset = graph.constant(deployed.arrays["observations.offset" if size else "states.centre"])
+    offset = graph.constant(bundle.arrays["observations.offset" if size else "states.centre"])
     whole = graph.node("Where", seen, "observation", offset)
     shifted = graph.node("Sub", whole, offset)
     if size:
         latent = graph.part("state", 1, 1 + size)
-        found = _track(graph, deployed, folded, shifted, latent, begun, seen)
+        found = _track(graph, bundle, folded, shifted, latent, begun, seen)
         found = graph.node("Where", graph.all_finite(found), found, latent)
         acts = graph.node("Or", begun, seen)
         latent = graph.node("Where", acts, found, latent)
         value = latent
     else:
-        value, acts, latent = _features(graph, deployed, whole, shifted), seen, None
+        value, acts, latent = _features(graph, bundle, whole, shifted), seen, None
     relative = graph.node("Tanh", graph.network(folded["policy"], value))
     relative = graph.node("Mul", relative, graph.constant((high - low) * np.float32(0.5)))
     acts = graph.node("And", acts, graph.all_finite(relative))
     relative = graph.node("Where", acts, relative, before)
     started = graph.node("Or", acts, begun)
-    action = graph.node("Add", relative, graph.constant(deployed.middle))
-    action = graph.node("Where", started, action, graph.constant(deployed.idle))
+    action = graph.node("Add", relative, graph.constant(bundle.middle))
+    action = graph.node("Where", started, action, graph.constant(bundle.idle))
     action = graph.node("Max", action, graph.constant(low))
     graph.node("Min", action, graph.constant(high), output="action")
     flag = graph.node("Cast", started, to=TensorProto.FLOAT)
     parts = [flag, relative] if latent is None else [flag, latent, relative]
     graph.node("Concat", *parts, output="next_state", axis=0)
-    return _finished(graph, deployed)
+    return _finished(graph, bundle)
 
 
 def runtime_step(data: bytes) -> Step:
@@ -120,7 +120,7 @@ def runtime_step(data: bytes) -> Step:
 
 def _track(
     graph: _Graph,
-    deployed: Deployed,
+    bundle: Bundle,
     folded: dict[str, list[Layer]],
     shifted: str,
     latent: str,
@@ -128,44 +128,44 @@ def _track(
     seen: str,
 ) -> str:
     """Predict, measure and take the product; at the start, recognise."""
-    about = deployed.description
+    about = bundle.description
     size = about.latent_size
     inputs = graph.part("state", 1, about.memory_size)
     output = graph.network(folded["transition"], inputs)
     predicted = graph.part(output, 0, size)
     if about.residual:
         predicted = graph.node("Add", predicted, latent)
-    own = _variance(graph, deployed, graph.part(output, size, 2 * size))
+    own = _variance(graph, bundle, graph.part(output, size, 2 * size))
     output = graph.network(folded["measurement"], shifted)
-    other = _variance(graph, deployed, graph.part(output, size, 2 * size))
+    other = _variance(graph, bundle, graph.part(output, size, 2 * size))
     share = graph.node("Div", own, graph.node("Add", own, other))
     ahead = graph.node("Sub", graph.part(output, 0, size), predicted)
     fused = graph.node("Add", predicted, graph.node("Mul", share, ahead))
     measured = graph.node("And", seen, graph.all_finite(fused))
     tracked = graph.node("Where", measured, fused, predicted)
     first = shifted
-    if about.num_first > 1:
-        first = graph.node("Concat", *[shifted] * about.num_first, axis=0)
+    if about.num_initial > 1:
+        first = graph.node("Concat", *[shifted] * about.num_initial, axis=0)
     first = graph.network(folded["start"], graph.network(folded["recognition"], first))
     return graph.node("Where", begun, tracked, first)
 
 
-def _variance(graph: _Graph, deployed: Deployed, raw: str) -> str:
+def _variance(graph: _Graph, bundle: Bundle, raw: str) -> str:
     """Make a squared scale of the output of a network."""
-    if deployed.description.scales == "square":
+    if bundle.description.scales == "square":
         square = graph.node("Mul", raw, raw)
         return graph.node("Add", square, graph.constant([LEAST_SCALE**2]))
     scale = graph.node("Add", graph.node("Softplus", raw), graph.constant([LEAST_SCALE]))
     return graph.node("Mul", scale, scale)
 
 
-def _features(graph: _Graph, deployed: Deployed, whole: str, shifted: str) -> str:
+def _features(graph: _Graph, bundle: Bundle, whole: str, shifted: str) -> str:
     """Give the observation as the policy sees it."""
-    angles = deployed.description.angles
+    angles = bundle.description.angles
     if not angles:
         return shifted
     parts = []
-    for axis in range(deployed.description.observation_size):
+    for axis in range(bundle.description.observation_size):
         if axis in angles:
             angle = graph.part(whole, axis, axis + 1)
             parts += [graph.node("Cos", angle), graph.node("Sin", angle)]
@@ -174,9 +174,9 @@ def _features(graph: _Graph, deployed: Deployed, whole: str, shifted: str) -> st
     return graph.node("Concat", *parts, axis=0)
 
 
-def _finished(graph: _Graph, deployed: Deployed) -> bytes:
+def _finished(graph: _Graph, bundle: Bundle) -> bytes:
     """Make a checked model of the nodes."""
-    about = deployed.description
+    about = bundle.description
 
     def vector(name: str, size: int) -> Any:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])

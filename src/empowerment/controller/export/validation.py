@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from empowerment.controller.deployed import Deployed
+from empowerment.controller.bundle import Bundle
 from empowerment.controller.export.c_code import CompiledC
-from empowerment.controller.plain import plain_step
+from empowerment.controller.reference import reference_step
 
 Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Gives action and memory upon an observation and the memory before, in single precision."""
@@ -38,11 +38,11 @@ class Validation:
     p99: float
 
 
-def validate(deployed: Deployed, step: Step) -> Validation:
+def validate(bundle: Bundle, step: Step) -> Validation:
     """Compare an export with the original on random steps; some observations are missing.
 
     Args:
-        deployed: The original.
+        bundle: The original.
         step: The export.
 
     Returns:
@@ -51,15 +51,15 @@ def validate(deployed: Deployed, step: Step) -> Validation:
     Raises:
         ValueError: If it is not the same.
     """
-    about = deployed.description
+    about = bundle.description
     random = np.random.default_rng(0)
     if about.latent_size:
         middle, spread = (
-            deployed.arrays["observations.offset"],
-            deployed.arrays["observations.scale"],
+            bundle.arrays["observations.offset"],
+            bundle.arrays["observations.scale"],
         )
     else:
-        middle, spread = deployed.arrays["states.centre"], deployed.arrays["states.half_width"]
+        middle, spread = bundle.arrays["states.centre"], bundle.arrays["states.half_width"]
     memory = np.zeros(about.memory_size, np.float32)
     errors, times = [], []
     for index in range(NUM_STEPS):
@@ -68,7 +68,7 @@ def validate(deployed: Deployed, step: Step) -> Validation:
         observation = (middle + spread * random.normal(size=middle.shape)).astype(np.float32)
         if random.random() < _MISSING:
             observation[random.integers(observation.size)] = np.nan
-        expected = plain_step(deployed, observation, memory)
+        expected = reference_step(bundle, observation, memory)
         begun = time.perf_counter()
         found = step(observation, memory)
         times.append(time.perf_counter() - begun)

@@ -24,7 +24,7 @@ def fill(line: Points, spacing: float) -> Points:
     return np.concatenate([line, between])
 
 
-def apart(points: Points, cell: float) -> Points:
+def split_agents(points: Points, cell: float) -> Points:
     """Keep one point of each cell of a square lattice."""
     return points[np.unique(np.round(points / cell), axis=0, return_index=True)[1]]
 

@@ -42,7 +42,7 @@ def unroll(
     return jax.lax.scan(step, state, (plan, noise))[1]
 
 
-def future(world: AbstractWorld, state: State, plan: Plan) -> Observation:
+def mean_observation(world: AbstractWorld, state: State, plan: Plan) -> Observation:
     """Give the mean of what is perceived after a plan, if nothing is random on the way."""
 
     def step(state: State, action: Action) -> tuple[State, None]:
@@ -51,11 +51,11 @@ def future(world: AbstractWorld, state: State, plan: Plan) -> Observation:
     return world.emission(jax.lax.scan(step, state, plan)[0]).mean
 
 
-def foresee(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
+def observation_density(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
     r"""Give the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
 
     Known for transitions without noise, and for a single step if the noise of the
-    transition shows on each perceived axis independently: `is_foreseeable` tells.
+    transition shows on each perceived axis independently: `has_closed_form_density` tells.
     """
 
     def step(state: State, action: Action) -> tuple[State, None]:
@@ -69,8 +69,8 @@ def foresee(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
     return Gaussian(emission.mean, jnp.sqrt(variance))
 
 
-def is_foreseeable(world: AbstractWorld, *, steps: int, key: Key) -> bool:
-    """Tell whether `foresee` is right for plans of so many steps, at sampled states."""
+def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bool:
+    """Tell whether `observation_density` is right for plans of so many steps, at sampled states."""
     scales, spread = _noise(world, jax.random.split(key, _NUM_NOISE_SAMPLES))
     diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
     independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
@@ -89,7 +89,7 @@ def _noise(
     def of_sample(key: Key) -> tuple[State, Float[Array, "observation observation"]]:
         state_key, action_key = jax.random.split(key)
         successor = world.transition(
-            world.anywhere().sample(key=state_key), actions.sample(key=action_key)
+            world.state_distribution().sample(key=state_key), actions.sample(key=action_key)
         )
         gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
         shown = gain * successor.scale[None, :]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from empowerment.environments import pictures
-from empowerment.environments.drawing import ACCENT, INK, PAPER, Canvas
+from empowerment.environments import painters
+from empowerment.environments.canvas import ACCENT, INK, PAPER, Canvas
 
 
 def painted_area(paint: Callable[[Canvas], None]) -> float:
@@ -76,7 +76,7 @@ def accent(frame: np.ndarray) -> tuple[float, float]:
 )
 def test_pendulum_is_up_at_zero_and_leans_left_at_positive_angles(angle: float, side: int, up: int):
     """As Gymnasium draws it: positive angles are anticlockwise."""
-    frame = pictures.pendulum(np.array([angle, 0.0]), None, max_torque=2.0)
+    frame = painters.pendulum(np.array([angle, 0.0]), None, max_torque=2.0)
     expected = (side / 2.9, up / 2.9)  # the rod has length one, the view 2.9
     assert accent(frame) == pytest.approx(expected, abs=0.01)
 
@@ -85,14 +85,14 @@ def test_pendulum_is_up_at_zero_and_leans_left_at_positive_angles(angle: float, 
 def test_torque_turns_the_way_it_pushes(torque: float):
     """A positive torque is anticlockwise: from the top the arc goes to the left."""
     state = np.array([0.0, 0.0])
-    frame = pictures.pendulum(state, np.array([torque]), max_torque=2.0)
+    frame = painters.pendulum(state, np.array([torque]), max_torque=2.0)
     assert math.copysign(1, accent(frame)[0]) == -math.copysign(1, torque)
 
 
 @pytest.mark.parametrize("corner", [(0.0, 0.0), (10.0, 10.0), (0.0, 10.0)])
 def test_ball_in_a_corner_touches_the_walls_and_is_whole(corner: tuple[float, float]):
-    whole = pictures.ball(np.array([5.0, 5.0]), None, side=10.0)
-    frame = pictures.ball(np.array(corner), None, side=10.0)
+    whole = painters.ball(np.array([5.0, 5.0]), None, side=10.0)
+    frame = painters.ball(np.array(corner), None, side=10.0)
 
     def num_accent(frame: np.ndarray) -> int:
         distance = np.abs(frame - np.rint(255 * np.array(ACCENT))).max(axis=2)
@@ -104,7 +104,7 @@ def test_ball_in_a_corner_touches_the_walls_and_is_whole(corner: tuple[float, fl
 
 @pytest.mark.parametrize("position", [-40.0, -1.0, 0.0, 1.0, 40.0])
 def test_cart_is_always_in_view(position: float):
-    frame = pictures.cart(np.array([position, 0.0]), None)
+    frame = painters.cart(np.array([position, 0.0]), None)
     body = frame[70:110]  # without the mark of the origin
     assert accent(body)[0] == pytest.approx(np.clip(position, -1, 1) / 3, abs=0.01)
 
@@ -113,7 +113,7 @@ def test_sliders_go_from_end_to_end_and_not_beyond():
     low, high = np.array([0.0, -np.inf]), np.array([2.0, np.inf])
 
     def place(value: float) -> float:
-        frame = pictures.gauges(np.array([value, 0.0]), None, low=low, high=high)
+        frame = painters.gauges(np.array([value, 0.0]), None, low=low, high=high)
         return accent(frame[: frame.shape[0] // 2])[0]
 
     assert place(1.0) == pytest.approx(0, abs=0.01)

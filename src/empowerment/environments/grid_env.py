@@ -8,9 +8,9 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.environments import pictures
-from empowerment.environments.door import check_render_mode, given_start
-from empowerment.environments.drawing import Frame
+from empowerment.environments import painters
+from empowerment.environments.canvas import Frame
+from empowerment.environments.validation import check_render_mode, given_start
 from empowerment.worlds import MOVES, Grid
 
 
@@ -24,7 +24,7 @@ class GridEnv(gymnasium.Env[int, int]):
     Args:
         world: Any grid.
         frames_per_second: How fast to play the frames.
-        render_mode: `"rgb_array"`, or None for no pictures.
+        render_mode: `"rgb_array"`, or None for no painters.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's own way)
@@ -93,7 +93,7 @@ class GridEnv(gymnasium.Env[int, int]):
             gymnasium.logger.warn("No render mode: make it with render_mode='rgb_array'.")
             return None
         cells = self.world.cells
-        return pictures.grid(cells[self.state], cells=cells, walls=self._walls)
+        return painters.grid(cells[self.state], cells=cells, walls=self._walls)
 
     def _draw(self, probabilities: Float[np.ndarray, " cells"]) -> int:
         """Draw a cell: the first whose cumulative probability is above a uniform number."""

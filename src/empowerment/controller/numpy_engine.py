@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.deployed import LEAST_SCALE, Deployed, Description
+from empowerment.controller.bundle import LEAST_SCALE, Bundle, Description
 from empowerment.controller.folding import Layer, fold
 
 NUM_KEPT = 100
@@ -19,7 +19,7 @@ class NumpyEngine:
     """Computes steps by NumPy; the state is in `memory`, which the caller may overwrite.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
 
     Attributes:
         observation: What is observed, to be there before `run`.
@@ -32,10 +32,10 @@ class NumpyEngine:
 
     name = "numpy"
 
-    def __init__(self, deployed: Deployed):
-        about = deployed.description
+    def __init__(self, bundle: Bundle):
+        about = bundle.description
         size = self._size = about.latent_size
-        folded = fold(deployed)
+        folded = fold(bundle)
         self._make_buffers(about)
         # The memory and a one for the biases: both transition and policy take it as it is.
         self._full[-1] = 1.0
@@ -44,22 +44,22 @@ class NumpyEngine:
         self.rows = list(self.observations)
         self._memory_rows = list(self.memories)
         self.observation = self.rows[0]
-        self.action[:] = deployed.idle
-        self._idle = deployed.idle
+        self.action[:] = bundle.idle
+        self._idle = bundle.idle
         self._latent = self._full[1 : 1 + size]
         self._relative = self._full[1 + size : -1]
-        self._low, self._high = deployed.limits
-        self._middle = deployed.middle
+        self._low, self._high = bundle.limits
+        self._middle = bundle.middle
         self._half = (self._high - self._low) * np.float32(0.5)
         self._raw = np.empty(about.action_size, np.float32)
         self._inputs = self._full[1:]
         if size:
-            self._make_filter(deployed, folded)
+            self._make_filter(bundle, folded)
             columns = self._inputs.size
             self._policy = _Chain(folded["policy"], self._raw, columns, inputs=self._inputs)
         else:
             self._policy = _Chain(folded["policy"], self._raw)
-            self._make_features(deployed)
+            self._make_features(bundle)
 
     def step(self, place: int) -> bool | None:
         """Make a step upon the observation in a row, and keep the memory there.
@@ -171,10 +171,10 @@ class NumpyEngine:
         self.observations = np.zeros((NUM_KEPT, about.observation_size), np.float32)
         self.memories = np.zeros((NUM_KEPT, about.memory_size), np.float32)
 
-    def _make_filter(self, deployed: Deployed, folded: dict[str, list[Layer]]) -> None:
-        size, arrays = self._size, deployed.arrays
-        self._residual = deployed.description.residual
-        self._softplus = deployed.description.scales == "softplus"
+    def _make_filter(self, bundle: Bundle, folded: dict[str, list[Layer]]) -> None:
+        size, arrays = self._size, bundle.arrays
+        self._residual = bundle.description.residual
+        self._softplus = bundle.description.scales == "softplus"
         self._offset = arrays["observations.offset"]
         # What comes of transition and measurement, the two raw scales beside each other.
         output = np.empty(4 * size, np.float32)
@@ -220,9 +220,9 @@ class NumpyEngine:
         np.multiply(latent, own, latent)
         np.add(latent, predicted, latent)
 
-    def _make_features(self, deployed: Deployed) -> None:
-        about = deployed.description
-        self._offset = deployed.arrays["states.centre"]
+    def _make_features(self, bundle: Bundle) -> None:
+        about = bundle.description
+        self._offset = bundle.arrays["states.centre"]
         self._shifted = np.empty_like(self.observation)
         self._angles, self._kept, self._places, place = [], [], [], 0
         for axis in range(about.observation_size):

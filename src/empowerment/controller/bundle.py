@@ -38,7 +38,7 @@ class Description:
         angles: The axes of the policy's input that are angles, in radians.
         networks: For each network the activation of each of its layers.
         latent_size: The number of axes of the filter's state; 0 where there is no filter.
-        num_first: How many observations the first state is recognised from.
+        num_initial: How many observations the first state is recognised from.
         residual: Whether the transition gives a change of the state, or the state itself.
         scales: How scales are made of the output of a network.
         environment: The Gymnasium id of what it was trained for, if it has one.
@@ -54,7 +54,7 @@ class Description:
     networks: Mapping[str, tuple[str, ...]]
     angles: tuple[int, ...] = ()
     latent_size: int = 0
-    num_first: int = 1
+    num_initial: int = 1
     residual: bool = True
     scales: Scales = "softplus"
     environment: str | None = None
@@ -81,7 +81,7 @@ class Description:
             )
         for what, least, most in (
             ("latent_size", 0, _LARGEST_SIZE),
-            ("num_first", 1, _LARGEST_SIZE),
+            ("num_initial", 1, _LARGEST_SIZE),
             ("action_repeat", 1, _LARGEST_SIZE),
         ):
             given = getattr(self, what)
@@ -151,7 +151,7 @@ class Description:
         sizes = {"policy": (self.state_size + len(self.angles), 2 * done)}
         if latent:
             sizes |= {
-                "recognition": (self.num_first * seen, latent),
+                "recognition": (self.num_initial * seen, latent),
                 "start": (latent, latent),
                 "transition": (latent + done, 2 * latent),
                 "measurement": (seen, 2 * latent),
@@ -160,7 +160,7 @@ class Description:
 
 
 @dataclass(frozen=True, eq=False)
-class Deployed:
+class Bundle:
     """A controller as it is kept in files: what it is, and its arrays by their names.
 
     `policy.0.weight` of shape (outputs, inputs) and `policy.0.bias` are the first layer of the

@@ -10,27 +10,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from controllers_for_tests import deployed_filter, deployed_pendulum, without_filter
+from controllers_for_tests import filter_bundle, pendulum_bundle, without_filter
 from numpy.random import Generator
 from safetensors.numpy import load, save
 
-from empowerment.controller import Controller, read_deployed, write_deployed
-from empowerment.controller.files import MANIFEST, WEIGHTS
+from empowerment.controller import Controller, read_bundle, write_bundle
+from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
 from empowerment.experiments import Experiment
 from empowerment.experiments.deployment import deploy, write_controller
 from empowerment.worlds import Ball
 
-FILTER = deployed_filter()
+FILTER = filter_bundle()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_deployed(FILTER, tmp_path / "run")
+    write_bundle(FILTER, tmp_path / "run")
     return tmp_path / "run"
 
 
 def test_what_is_written_is_read(folder: Path):
-    found = read_deployed(folder)
+    found = read_bundle(folder)
     assert found.description == FILTER.description
     for name, array in FILTER.arrays.items():
         np.testing.assert_array_equal(found.arrays[name], array)
@@ -82,7 +82,7 @@ def test_a_run_says_what_its_controller_is_for(
         policy, world = without_filter(random, Ball())
     experiment = Experiment(**settings)
     deploy(experiment, policy=policy, world=world, model=None, folder=tmp_path)
-    about = read_deployed(tmp_path).description
+    about = read_bundle(tmp_path).description
     assert about.environment == environment
     assert about.interval == (None if interval is None else pytest.approx(interval))
     assert about.action_repeat == settings.get("action_repeat", 1)
@@ -235,9 +235,9 @@ FIELDS: list[tuple[str, Any, str]] = [
     ("latent_size", 4.0, "to be a whole number"),
     ("latent_size", 3, "shape"),
     ("latent_size", 0, "networks to be policy"),
-    ("num_first", 10**6, "num_first to be a whole number"),
-    ("num_first", 2, "shape"),
-    ("num_first", True, "to be a whole number"),
+    ("num_initial", 10**6, "num_initial to be a whole number"),
+    ("num_initial", 2, "shape"),
+    ("num_initial", True, "to be a whole number"),
     ("action_repeat", 0, "action_repeat to be a whole number"),
     ("residual", 1, "true or false"),
     ("scales", "exp", "softplus or square"),
@@ -301,7 +301,7 @@ def test_random_damage_is_refused_or_harmless(folder: Path, random: Generator):
         except ValueError:
             pass
         else:
-            low, high = controller.deployed.limits
+            low, high = controller.bundle.limits
             with np.errstate(all="ignore"):
                 action = controller.step(np.zeros(5, np.float32))
             assert ((low <= action) & (action <= high)).all()
@@ -315,5 +315,5 @@ def test_a_run_that_is_no_folder_is_refused(tmp_path: Path):
 
 
 def test_a_pendulum_has_no_filter(tmp_path: Path):
-    write_deployed(deployed_pendulum(), tmp_path)
+    write_bundle(pendulum_bundle(), tmp_path)
     assert Controller.load(tmp_path, engine="numpy").description.latent_size == 0

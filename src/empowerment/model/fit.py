@@ -151,7 +151,7 @@ def learnt_world(
     """
     cut = windows(trajectories, length, seed=seed)
     generator = np.random.default_rng(seed)
-    settled = min(max(round(_SETTLING * length), model.num_first - 1), length - 1)
+    settled = min(max(round(_SETTLING * length), model.num_initial - 1), length - 1)
     count = min(len(cut.starts), -(-_MAX_CANDIDATES // (length - settled)))
     rows = generator.choice(cut.starts, count, replace=False)[:, None] + np.arange(length)
     found = _filter(
@@ -161,18 +161,18 @@ def learnt_world(
     )
     found = found[:, settled:].reshape(-1, model.latent_size)
     middle, spread = found.mean(0), found.std(0) + 1e-3
-    places = _cover((found - middle[None]) / spread[None], found, generator)
-    firsts = np.stack([_first(e.observations, model.num_first) for e in trajectories.episodes])
+    visited_states = _cover((found - middle[None]) / spread[None], found, generator)
+    firsts = np.stack([_first(e.observations, model.num_initial) for e in trajectories.episodes])
     drawn = np.resize(generator.permutation(len(firsts)), _NUM_BEGINNINGS)
-    beginnings = _begin(model, jnp.asarray(firsts[drawn], float))
+    initial_states = _begin(model, jnp.asarray(firsts[drawn], float))
     observed = np.concatenate([episode.observations for episode in trajectories.episodes])
     resolved = jnp.asarray(_RESOLUTION * observed.std(0), float)
     if resolution is not None:
         resolved = jnp.full_like(resolved, resolution)
     return LearntWorld(
         model,
-        places,
-        beginnings,
+        visited_states,
+        initial_states,
         resolved,
         Box(
             middle - _NUM_SPREADS * spread,

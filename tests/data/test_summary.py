@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empowerment.data import Episode, Mending, Spaces, Trajectories, check, describe, mend
+from empowerment.data import Episode, RepairMode, Spaces, Trajectories, check, repair, summarise
 
 SPACES = Spaces(
     np.array([-5.0, -np.inf]),
@@ -41,13 +41,13 @@ def spoilt(length: int, *, observations: tuple[int, ...] = (), actions: tuple[in
 def test_good_data_have_no_problems_and_are_described():
     data = made(episode(9), episode(4, terminated=True), episode(6))
     check(data)
-    found = describe(data)
+    found = summarise(data)
     assert (found.num_episodes, found.num_transitions, found.num_terminated) == (3, 19, 1)
     assert (found.shortest, found.median, found.longest) == (4, 6, 9)
     assert found.interval == 0.1
     assert found.problems == ()
     assert found.notes == ()
-    position, time, push = found.channels
+    position, time, push = found.columns
     values = np.concatenate([each.observations[:, 0] for each in data.episodes])
     np.testing.assert_allclose(
         [position.least, position.most, position.mean, position.scale],
@@ -70,7 +70,7 @@ def test_every_problem_is_named_and_where_it_is():
     )
     assert "action push has 1 numbers beyond its limits -1 and 1" in said
     assert "1 episodes have no transition" in said
-    assert "--mend" in said
+    assert "--repair" in said
     assert len(said.splitlines()) == 1
 
 
@@ -79,7 +79,7 @@ def test_missing_and_constant_channels_and_what_is_worth_knowing():
     data = made(
         Episode(seen, np.zeros((4, 1)), terminated=False, truncated=True), about={"gaps": 2}
     )
-    found = describe(data)
+    found = summarise(data)
     assert found.problems == ("observation time is missing: none of its numbers is finite",)
     assert found.notes == (
         "observation position is always 7",
@@ -89,7 +89,7 @@ def test_missing_and_constant_channels_and_what_is_worth_knowing():
         "the clock jumps 2 times, and episodes were cut there",
     )
     with pytest.raises(ValueError, match=r"something to be left .* all 4 transitions are bad"):
-        mend(data, "split")
+        repair(data, "split")
 
 
 def test_rounding_is_not_beyond_the_limits():
@@ -102,7 +102,7 @@ def test_rounding_is_not_beyond_the_limits():
     length=st.integers(1, 10),
     how=st.sampled_from(["reject", "trim", "split"]),
 )
-def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how: Mending):
+def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how: RepairMode):
     observations = tuple(data.draw(st.sets(st.integers(0, length), max_size=3)))
     actions = tuple(data.draw(st.sets(st.integers(0, length - 1), max_size=3)))
     whole = made(spoilt(length, observations=observations, actions=actions), episode(2))
@@ -116,7 +116,7 @@ def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how:
         "trim": list(range(first_bad)),
         "split": [t for t in range(length) if good[t]],
     }[how]
-    result = mend(whole, how)
+    result = repair(whole, how)
     check(result)
     *parts, last = result.episodes
     np.testing.assert_array_equal(last.actions, episode(2).actions)
@@ -136,4 +136,4 @@ def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how:
 
 def test_an_unknown_mending_is_refused():
     with pytest.raises(ValueError, match="one of reject, trim, split; got 'guess'"):
-        inspect.unwrap(mend)(made(episode(1)), "guess")
+        inspect.unwrap(repair)(made(episode(1)), "guess")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from empowerment.environments import GridEnv
-from empowerment.environments.drawing import INK
+from empowerment.environments.canvas import INK
 from empowerment.worlds import MOVES, Grid
 
 Make = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.environments.drawing import (
+from empowerment.environments.canvas import (
     ACCENT,
     FLOOR,
     INK,

@@ -4,14 +4,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from empowerment.data.checks import outside
+from empowerment.data.summary import outside
 from empowerment.data.trajectories import Episode, Trajectories
 
-Mending = Literal["reject", "trim", "split"]
+RepairMode = Literal["reject", "trim", "split"]
 """reject: drop episodes with bad rows. trim: cut them before the first. split: cut the rows out."""
 
 
-def mend(trajectories: Trajectories, how: Mending) -> Trajectories:
+def repair(trajectories: Trajectories, how: RepairMode) -> Trajectories:
     """Leave out what is wrong: rows with numbers that are not finite, or actions beyond limits.
 
     No transition of the result spans a row that was left out, and what was cut before its end
@@ -29,25 +29,31 @@ def mend(trajectories: Trajectories, how: Mending) -> Trajectories:
     Raises:
         ValueError: If nothing is left.
     """
-    if how not in get_args(Mending):
-        raise ValueError(f"Expected how to be one of {', '.join(get_args(Mending))}; got {how!r}.")
+    if how not in get_args(RepairMode):
+        raise ValueError(
+            f"Expected how to be one of {', '.join(get_args(RepairMode))}; got {how!r}."
+        )
     kept = [
         part
         for episode in trajectories.episodes
         for part in _good_parts(episode, how, trajectories)
     ]
-    lost = trajectories.num_transitions - sum(part.length for part in kept)
+    failed = trajectories.num_transitions - sum(part.length for part in kept)
     if not kept:
         raise ValueError(
-            f"Expected something to be left after mending by {how}; all {lost} transitions are "
+            f"Expected something to be left after mending by {how}; all {failed} transitions are "
             "bad. Try split, or leave out the channels that are."
         )
-    count = {"how": how, "transitions_dropped": lost, "episodes_before": len(trajectories.episodes)}
+    count = {
+        "how": how,
+        "transitions_dropped": failed,
+        "episodes_before": len(trajectories.episodes),
+    }
     about = {**trajectories.about, "mended": [*trajectories.about.get("mended", []), count]}
     return Trajectories(tuple(kept), trajectories.spaces, about)
 
 
-def _good_parts(episode: Episode, how: Mending, trajectories: Trajectories) -> list[Episode]:
+def _good_parts(episode: Episode, how: RepairMode, trajectories: Trajectories) -> list[Episode]:
     """Give the stretches of an episode whose transitions are all good."""
     seen = np.asarray(np.isfinite(episode.observations).all(axis=1))
     spaces = trajectories.spaces

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from empowerment.channel.base import Inputs
 from empowerment.types import Key, Observation, Scalar
-from empowerment.worlds import Bounded, foresee, future, perceive
+from empowerment.worlds import Bounded, mean_observation, observation_density, perceive
 
 _CODES_PER_SUCCESSOR = 3.5
 """Codes for each successor that can be told apart."""
@@ -64,10 +64,10 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
     state_key, plan_key = jax.random.split(jax.random.key(0))
 
     def of_state(key: Key) -> tuple[Scalar, Scalar]:
-        state = world.anywhere().sample(key=key)
+        state = world.state_distribution().sample(key=key)
         plans = 2 * jax.random.normal(plan_key, (_NUM_PLANS, steps, world.actions.size))
-        futures = jax.vmap(lambda plan: future(world, state, plan))(plans)
-        noise = foresee(world, state, jnp.zeros_like(plans[0])).scale
+        futures = jax.vmap(lambda plan: mean_observation(world, state, plan))(plans)
+        noise = observation_density(world, state, jnp.zeros_like(plans[0])).scale
         seen = (futures - futures.mean(0)[None]) / noise[None]
         ratios = jnp.linalg.svd(seen, compute_uv=False) ** 2 / _NUM_PLANS
         return jnp.sum(ratios > _SEEN, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
@@ -90,9 +90,9 @@ def first_reader(world: Bounded, steps: int) -> Float[Array, "observation observ
     state_key, plan_key, noise_key = jax.random.split(jax.random.key(1), 3)
 
     def of_state(state_key: Key, plan_key: Key, noise_key: Key) -> Observation:
-        state = world.anywhere().sample(key=state_key)
+        state = world.state_distribution().sample(key=state_key)
         plan = jax.random.normal(plan_key, (steps, world.actions.size))
-        return perceive(world, state, plan, key=noise_key) - future(world, state, plan)
+        return perceive(world, state, plan, key=noise_key) - mean_observation(world, state, plan)
 
     keys = (jax.random.split(key, _NUM_READ) for key in (state_key, plan_key, noise_key))
     off = jax.vmap(of_state)(*keys)
@@ -128,5 +128,5 @@ def count_codes(world: Bounded, inputs: Inputs, steps: int) -> int:
 @eqx.filter_jit
 def _information_if_gaussian(world: Bounded, inputs: Inputs, steps: int) -> Scalar:
     still = jnp.zeros((steps, world.actions.size))
-    noise = foresee(world, world.states.centre, still).scale
+    noise = observation_density(world, world.states.centre, still).scale
     return -jnp.linalg.slogdet(inputs.whitener)[1] - jnp.sum(jnp.log(noise))

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from controllers_for_tests import deployed_filter
+from controllers_for_tests import filter_bundle
 
-from empowerment.controller import Controller, write_deployed
+from empowerment.controller import Controller, write_bundle
 
 SCRIPT = """
 import json, sys, time
@@ -46,8 +46,8 @@ print(json.dumps({"actions": actions, "loaded": loaded, "refused": refused,
 
 
 def test_it_needs_no_jax(tmp_path: Path):
-    deployed = deployed_filter()
-    write_deployed(deployed, tmp_path)
+    bundle = filter_bundle()
+    write_bundle(bundle, tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, check=False
     )
@@ -56,6 +56,6 @@ def test_it_needs_no_jax(tmp_path: Path):
     print(f"import numpy {found['numpy']:.2f} s, then the controller {found['own']:.2f} s")
     assert found["loaded"] == []
     assert found["refused"]
-    controller = Controller(deployed, engine="numpy")
+    controller = Controller(bundle, engine="numpy")
     expected = [controller.step(np.full(5, 0.1 * i)) for i in range(3)]
     np.testing.assert_array_equal(np.array(found["actions"], np.float32), expected)

@@ -8,9 +8,9 @@ from typing import Any
 import numba  # pyright: ignore[reportMissingImports]
 import numpy as np
 
-from empowerment.controller.deployed import LEAST_SCALE, Deployed, Description
+from empowerment.controller.bundle import LEAST_SCALE, Bundle, Description
 from empowerment.controller.folding import fold
-from empowerment.controller.numeric import LARGEST, NUM_KEPT, NumpyEngine, swapped
+from empowerment.controller.numpy_engine import LARGEST, NUM_KEPT, NumpyEngine, swapped
 
 _ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
 _NETWORKS = ("transition", "measurement", "policy")
@@ -39,14 +39,14 @@ class NumbaEngine(NumpyEngine):
     """Computes steps by one compiled function; the first step of a filter is NumPy's.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
     """
 
     name = "numba"
 
-    def __init__(self, deployed: Deployed):
-        self._deployed = deployed
-        super().__init__(deployed)
+    def __init__(self, bundle: Bundle):
+        self._bundle = bundle
+        super().__init__(bundle)
         self._compile()
 
     def step(self, place: int) -> bool | None:
@@ -71,8 +71,8 @@ class NumbaEngine(NumpyEngine):
 
     def _make_buffers(self, about: Description) -> None:
         """Put everything into one array: each argument of a compiled function costs time."""
-        deployed = self._deployed
-        folded = fold(deployed)
+        bundle = self._bundle
+        folded = fold(bundle)
         table, parts, place = [], [], 0
         for name in _NETWORKS:
             layers = folded.get(name, [])
@@ -83,9 +83,9 @@ class NumbaEngine(NumpyEngine):
                 table.append((in_size, out_size, _ACTIVATIONS[layer.activation], place))
                 parts += [layer.weight.T.ravel(), layer.bias]
                 place += layer.weight.size + layer.bias.size
-        offset = deployed.arrays["observations.offset" if about.latent_size else "states.centre"]
-        low, high = deployed.limits
-        parts += [offset, deployed.middle, (high - low) * np.float32(0.5), low, high]
+        offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
+        low, high = bundle.limits
+        parts += [offset, bundle.middle, (high - low) * np.float32(0.5), low, high]
         widest = max(max(sizes[:2]) for sizes in table)
         sizes = [
             4 * about.latent_size + 2 * widest,

@@ -24,7 +24,7 @@ class Outcome(eqx.Module):
     divergences: Float[Array, "*starts steps"]
 
 
-def follow(
+def imagine(
     policy: Policy,
     bound: Bound,
     world: AbstractWorld,

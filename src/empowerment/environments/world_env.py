@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 from numpy.typing import ArrayLike
 
-from empowerment.environments import pictures
-from empowerment.environments.door import check_render_mode, finite_array, given_start
-from empowerment.environments.drawing import Frame
+from empowerment.environments import painters
+from empowerment.environments.canvas import Frame
+from empowerment.environments.validation import check_render_mode, finite_array, given_start
 from empowerment.types import Observation, State
 from empowerment.worlds import AbstractWorld, Box
 
@@ -61,7 +61,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         *,
         periodic: tuple[bool, ...] = (),
         bounds: Box | None = None,
-        painter: pictures.Painter | None = None,
+        painter: painters.Painter | None = None,
         frames_per_second: int = 20,
         render_mode: str | None = None,
     ):
@@ -222,7 +222,7 @@ def _space(low: ArrayLike, high: ArrayLike) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(np.asarray(low, np.float32), np.asarray(high, np.float32))
 
 
-def _sliders(states: Box) -> pictures.Painter:
+def _sliders(states: Box) -> painters.Painter:
     """Give a painter for any world: a slider for each coordinate of the state."""
     low, high = np.asarray(states.low), np.asarray(states.high)
-    return partial(pictures.gauges, low=low, high=high)
+    return partial(painters.gauges, low=low, high=high)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from empowerment.capacity.shapes import apart, area, circumscribe, fill, lattice, thin
+from empowerment.capacity.polygons import area, circumscribe, fill, lattice, split_agents, thin
 
 seeds = st.integers(0, 2**32 - 1)
 SQUARE = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0]])
@@ -146,7 +146,7 @@ def test_fill_leaves_no_gap_and_stays_on_the_line(seed: int, spacing: float):
 @given(seeds)
 def test_apart_keeps_a_true_point_near_every_point(seed: int):
     points, cell = np.random.default_rng(seed).uniform(-2, 2, (200, 2)), 0.5
-    found = apart(points, cell)
+    found = split_agents(points, cell)
     rows = {tuple(point) for point in points}
     assert all(tuple(point) in rows for point in found)
     distance = np.abs(points[:, None] - found[None]).max(axis=2).min(axis=1)

@@ -27,7 +27,7 @@ _TAIL = 0.05
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ModelEvaluation:
     """Predictions without measurements, judged by what came.
 
     Attributes:
@@ -48,7 +48,7 @@ class Judgement:
     num_predictions: int
 
 
-def judge_model(
+def evaluate_model(
     model: DVBF,
     train: Trajectories,
     held_out: Trajectories,
@@ -56,7 +56,7 @@ def judge_model(
     horizons: tuple[int, ...] = (1, 5, 10, 20, 30),
     settling: int = 5,
     seed: int = 0,
-) -> Judgement:
+) -> ModelEvaluation:
     """Filter the beginning of windows held out, and predict the rest.
 
     Args:
@@ -70,7 +70,7 @@ def judge_model(
     Returns:
         The errors and the coverage at each horizon.
     """
-    settling = max(settling, model.num_first - 1)
+    settling = max(settling, model.num_initial - 1)
     longest = max(episode.length for episode in held_out.episodes)
     horizons = tuple(h for h in horizons if settling + h <= longest)
     if not horizons:
@@ -95,7 +95,7 @@ def judge_model(
         return np.array([square[h - 1] for h in horizons])
 
     inside = ((low <= came) & (came <= high))[:, :, spread > 0].mean((0, 2))
-    return Judgement(
+    return ModelEvaluation(
         horizons,
         errors(foreseen),
         errors(np.repeat(now[:, None], came.shape[1], axis=1)),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from empowerment.types import Action, Observation, Plan, Scalar, State
-from empowerment.worlds import AbstractWorld, future
+from empowerment.worlds import AbstractWorld, mean_observation
 
 _NUM_DIRECTIONS = 96
 _NUM_ASCENTS = 8
@@ -60,7 +60,7 @@ def find_corners(
     directions = _circle() if scale.size == 2 else jnp.array([[1.0], [-1.0]])
 
     def of_state(state: State) -> tuple[Border, Float[Array, "samples axes"]]:
-        futures = jax.vmap(lambda plan: future(world, state, plan) / scale)(samples)
+        futures = jax.vmap(lambda plan: mean_observation(world, state, plan) / scale)(samples)
         rounding = _rounding(futures)
         seen = _seen(world, state, scale, rounding)
         plans = samples[jnp.argmax(directions @ rounding @ futures.T, axis=1)]
@@ -140,7 +140,7 @@ def walk(
         change = jnp.roll(plans, -1, axis=0) - plans
         between = plans[:, None] + shares[None, :, None, None] * change[:, None]
         flat = between.reshape(-1, *plans.shape[1:])
-        return jax.vmap(lambda plan: future(world, state, plan) / scale)(flat)
+        return jax.vmap(lambda plan: mean_observation(world, state, plan) / scale)(flat)
 
     return jax.vmap(of_state)(states, plans)
 
@@ -168,7 +168,7 @@ def _seen(
     rounding: Float[Array, "axes axes"],
 ) -> Callable[[Plan], Observation]:
     """Give the function from plans to rounded futures."""
-    return lambda plan: rounding @ (future(world, state, plan) / scale)
+    return lambda plan: rounding @ (mean_observation(world, state, plan) / scale)
 
 
 def _limits(world: AbstractWorld) -> tuple[Action, Action]:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.deployed import LEAST_SCALE, LOG_SCALES, Deployed
+from empowerment.controller.bundle import LEAST_SCALE, LOG_SCALES, Bundle
 
 Vector = Float[np.ndarray, " _"]
 
@@ -17,8 +17,8 @@ _ACTIVATIONS = {
 }
 
 
-def plain_step(
-    deployed: Deployed,
+def reference_step(
+    bundle: Bundle,
     observation: Float[np.ndarray, " observation"],
     memory: Float[np.ndarray, " memory"],
     noise: Float[np.ndarray, " action"] | None = None,
@@ -30,7 +30,7 @@ def plain_step(
     not finite, is not measured; without a filter the last action stands.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         observation: In the units of the environment.
         memory: From the step before; zeros at the start.
         noise: Standard normal, to draw the action from the policy; its mean if none.
@@ -38,50 +38,50 @@ def plain_step(
     Returns:
         The action, and the memory for the next step.
     """
-    about = deployed.description
+    about = bundle.description
     seen = bool(np.isfinite(observation).all())
     started, latent, before = np.split(
         np.asarray(memory, float), (1, 1 + about.latent_size), axis=0
     )
-    middle = deployed.middle.astype(float)
+    middle = bundle.middle.astype(float)
     if not seen and not started[0]:
-        return deployed.idle.astype(float), np.zeros(about.memory_size)
+        return bundle.idle.astype(float), np.zeros(about.memory_size)
     if about.latent_size:
-        state = latent = _track(deployed, observation, latent, before + middle, started[0], seen)
+        state = latent = _track(bundle, observation, latent, before + middle, started[0], seen)
     elif seen:
         state = observation
     else:
         return before + middle, np.asarray(memory, float)
-    low, high = (limit.astype(float) for limit in deployed.limits)
-    choice, spread = np.split(run_network(deployed, "policy", features(deployed, state)), 2)
+    low, high = (limit.astype(float) for limit in bundle.limits)
+    choice, spread = np.split(run_network(bundle, "policy", features(bundle, state)), 2)
     if noise is not None:
         choice = choice + _policy_scale(spread) * noise
     relative = 0.5 * (high - low) * np.tanh(choice)
     return np.clip(middle + relative, low, high), np.concatenate([[1.0], latent, relative])
 
 
-def features(deployed: Deployed, state: Vector) -> Vector:
+def features(bundle: Bundle, state: Vector) -> Vector:
     """Scale a state to order one, as the policy sees it; an angle becomes cosine and sine."""
-    arrays = deployed.arrays
+    arrays = bundle.arrays
     scaled = 2 * (state - arrays["states.centre"].astype(float)) / arrays["states.half_width"]
     parts = []
     for axis, value in enumerate(scaled):
-        if axis in deployed.description.angles:
+        if axis in bundle.description.angles:
             parts += [np.cos(state[axis]), np.sin(state[axis])]
         else:
             parts.append(value)
     return np.array(parts)
 
 
-def run_network(deployed: Deployed, network: str, value: Vector) -> Vector:
+def run_network(bundle: Bundle, network: str, value: Vector) -> Vector:
     """Give the output of a network."""
-    for weight, bias, activation in deployed.layers(network):
+    for weight, bias, activation in bundle.layers(network):
         value = _ACTIVATIONS[activation](weight.astype(float) @ value + bias)
     return value
 
 
 def _track(
-    deployed: Deployed,
+    bundle: Bundle,
     observation: Vector,
     latent: Vector,
     action: Vector,
@@ -89,20 +89,20 @@ def _track(
     seen: bool,  # noqa: FBT001
 ) -> Vector:
     """Give the state of the filter after an action and what was observed then."""
-    about, arrays = deployed.description, deployed.arrays
+    about, arrays = bundle.description, bundle.arrays
     offset, scale = (arrays[f"observations.{part}"].astype(float) for part in ("offset", "scale"))
     scaled = (np.where(np.isfinite(observation), observation, offset) - offset) / scale
     if not started:
-        first = np.tile(scaled, about.num_first)
-        return run_network(deployed, "start", run_network(deployed, "recognition", first))
+        first = np.tile(scaled, about.num_initial)
+        return run_network(bundle, "start", run_network(bundle, "recognition", first))
     done = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
-    output = run_network(deployed, "transition", np.concatenate([latent, done]))
+    output = run_network(bundle, "transition", np.concatenate([latent, done]))
     change, raw_inference = np.split(output, 2)
     predicted = latent + change if about.residual else change
     if not seen:
         return predicted
-    measured, raw_measured = np.split(run_network(deployed, "measurement", scaled), 2)
-    inference, measurement = _variance(deployed, raw_inference), _variance(deployed, raw_measured)
+    measured, raw_measured = np.split(run_network(bundle, "measurement", scaled), 2)
+    inference, measurement = _variance(bundle, raw_inference), _variance(bundle, raw_measured)
     return predicted + inference / (inference + measurement) * (measured - predicted)
 
 
@@ -113,8 +113,8 @@ def _policy_scale(spread: Vector) -> Vector:
     return np.exp(low + (high - low) * share)
 
 
-def _variance(deployed: Deployed, raw: Vector) -> Vector:
+def _variance(bundle: Bundle, raw: Vector) -> Vector:
     """Make a squared scale of the output of a network."""
-    if deployed.description.scales == "square":
+    if bundle.description.scales == "square":
         return raw**2 + LEAST_SCALE**2
     return (np.logaddexp(raw, 0.0) + LEAST_SCALE) ** 2

@@ -6,7 +6,7 @@ from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Episode, Trajectories
 
 
-def apart(trajectories: Trajectories, agents: int) -> Trajectories:
+def split_agents(trajectories: Trajectories, agents: int) -> Trajectories:
     """Make an episode of each agent out of every episode of all.
 
     Args:

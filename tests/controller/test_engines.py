@@ -11,10 +11,10 @@ from controllers_for_tests import with_filter, without_filter
 from jaxtyping import Array
 from numpy.random import Generator
 
-from empowerment.controller import Controller, Deployed
+from empowerment.controller import Bundle, Controller
 from empowerment.controller.controller import EngineName, make_engine
-from empowerment.controller.plain import plain_step
-from empowerment.experiments.deployment import to_deployed
+from empowerment.controller.reference import reference_step
+from empowerment.experiments.deployment import to_bundle
 from empowerment.model import DVBF, Filter
 from empowerment.policy import Policy
 from empowerment.worlds import WORLDS, AbstractWorld, Ball, Bounded, Pendulum
@@ -28,8 +28,8 @@ FILTERS = {
     "small": {},
     "wide": {"seen": 44, "latent": 16, "width": 128},
     "deep": {"depth": 2, "done": 1},
-    "printed": {"printed": True},
-    "many first": {"num_first": 3},
+    "printed": {"as_published": True},
+    "many first": {"num_initial": 3},
     "one of each": {"seen": 1, "done": 1, "latent": 1, "width": 3},
 }
 
@@ -53,7 +53,7 @@ def by_jax(
 
     @jax.jit
     def run(observations: Array) -> tuple[Array, Array]:
-        state = own.init(jnp.repeat(observations[:1], model.num_first, axis=0))
+        state = own.init(jnp.repeat(observations[:1], model.num_initial, axis=0))
         first = (state, act(state))
         rest = jax.lax.scan(advance, first, observations[1:])[1]
         return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, rest)
@@ -63,19 +63,19 @@ def by_jax(
 
 
 def by_controller(
-    deployed: Deployed, engine: EngineName, observations: np.ndarray
+    bundle: Bundle, engine: EngineName, observations: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the filter remembers, and the actions."""
-    controller = Controller(deployed, engine=engine)
+    controller = Controller(bundle, engine=engine)
     actions, states = [], []
     for observation in observations:
         actions.append(controller.step(observation))
-        states.append(controller._engine.memory[1 : 1 + deployed.description.latent_size].copy())
+        states.append(controller._engine.memory[1 : 1 + bundle.description.latent_size].copy())
     return np.stack(states), np.stack(actions)
 
 
-def observations_of(deployed: Deployed, random: Generator, *, missing: bool = True) -> np.ndarray:
-    shape = (STEPS, deployed.description.observation_size)
+def observations_of(bundle: Bundle, random: Generator, *, missing: bool = True) -> np.ndarray:
+    shape = (STEPS, bundle.description.observation_size)
     observations = 1.5 * random.normal(size=shape).astype(np.float32)
     if missing:
         observations[5:8, 0] = np.nan
@@ -86,26 +86,26 @@ def observations_of(deployed: Deployed, random: Generator, *, missing: bool = Tr
 @pytest.mark.parametrize("kind", FILTERS)
 def test_filter_and_policy_are_those_of_jax(kind: str, random: Generator):
     policy, world, model = with_filter(random, **FILTERS[kind])
-    deployed = to_deployed(policy=policy, world=world, model=model)
-    observations = observations_of(deployed, random)
+    bundle = to_bundle(policy=policy, world=world, model=model)
+    observations = observations_of(bundle, random)
     states, actions = by_jax(policy, world, model, observations)
-    tolerance = TOLERANCE["printed" if model.printed else "ours"]
+    tolerance = TOLERANCE["printed" if model.as_published else "ours"]
     for name in ENGINE_NAMES:
         # Each step from where JAX was: what is off by rounding grows from step to step.
-        engine, size = make_engine(deployed, name), model.latent_size
+        engine, size = make_engine(bundle, name), model.latent_size
         for time in range(1, STEPS):
-            before = np.concatenate([[1.0], states[time - 1], actions[time - 1] - deployed.middle])
+            before = np.concatenate([[1.0], states[time - 1], actions[time - 1] - bundle.middle])
             engine.load(before.astype(np.float32))
             engine.observation = observations[time]
             engine.run(seen=bool(np.isfinite(observations[time]).all()))
             close(engine.memory[1 : 1 + size], states[time], tolerance)
             close(engine.action, actions[time], tolerance)
-        found_states, found_actions = by_controller(deployed, name, observations)
+        found_states, found_actions = by_controller(bundle, name, observations)
         close(found_states, states, 100 * tolerance)
         close(found_actions, actions, 100 * tolerance)
-    memory = np.zeros(deployed.description.memory_size)
+    memory = np.zeros(bundle.description.memory_size)
     for observation, expected in zip(observations, actions, strict=True):
-        action, memory = plain_step(deployed, observation, memory)
+        action, memory = reference_step(bundle, observation, memory)
         close(action, expected, 100 * tolerance)
 
 
@@ -116,21 +116,21 @@ def close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
 @pytest.mark.parametrize("make", [Pendulum, Ball, WORLDS["cart"]])
 def test_policy_alone_is_that_of_jax(make: Callable[[], AbstractWorld], random: Generator):
     policy, world = without_filter(random, make())
-    deployed = to_deployed(policy=policy, world=world, model=None)
-    observations = observations_of(deployed, random, missing=False)
+    bundle = to_bundle(policy=policy, world=world, model=None)
+    observations = observations_of(bundle, random, missing=False)
     actions = by_jax(policy, world, None, observations)[1]
     for name in ENGINE_NAMES:
-        close(by_controller(deployed, name, observations)[1], actions, 1e-6)
-    memory = np.zeros(deployed.description.memory_size)
+        close(by_controller(bundle, name, observations)[1], actions, 1e-6)
+    memory = np.zeros(bundle.description.memory_size)
     for observation, expected in zip(observations, actions, strict=True):
-        close(plain_step(deployed, observation, memory)[0], expected, 1e-6)
+        close(reference_step(bundle, observation, memory)[0], expected, 1e-6)
 
 
 def test_the_first_observations_may_be_as_many_as_the_filter_wants(random: Generator):
-    policy, world, model = with_filter(random, num_first=3)
-    deployed = to_deployed(policy=policy, world=world, model=model)
+    policy, world, model = with_filter(random, num_initial=3)
+    bundle = to_bundle(policy=policy, world=world, model=model)
     first = random.normal(size=(3, 5)).astype(np.float32)
-    controller = Controller(deployed, engine="numpy")
+    controller = Controller(bundle, engine="numpy")
     controller.reset(first)
     action = controller.step(None)
     state = model.start(model.recognise(model.observations.scaled(jnp.asarray(first))).mean)
@@ -141,9 +141,9 @@ def test_the_first_observations_may_be_as_many_as_the_filter_wants(random: Gener
 @pytest.mark.parametrize("engine", ENGINE_NAMES)
 def test_a_reset_forgets_everything(engine: EngineName, random: Generator):
     policy, world, model = with_filter(random)
-    deployed = to_deployed(policy=policy, world=world, model=model)
-    observations = observations_of(deployed, random)
-    controller = Controller(deployed, engine=engine)
+    bundle = to_bundle(policy=policy, world=world, model=model)
+    observations = observations_of(bundle, random)
+    controller = Controller(bundle, engine=engine)
     first = [controller.step(each) for each in observations]
     controller.reset(observations[0])
     second = [controller.step(each) for each in observations]
@@ -154,7 +154,7 @@ def test_without_a_filter_the_last_action_stands_for_a_missing_observation(
     random: Generator,
 ):
     policy, world = without_filter(random)
-    controller = Controller(to_deployed(policy=policy, world=world, model=None))
+    controller = Controller(to_bundle(policy=policy, world=world, model=None))
     before = controller.step(np.array([1.0, 0.5]))
     after = controller.step(None)
     np.testing.assert_array_equal(before, after)
@@ -166,10 +166,10 @@ class TestPredict:
 
     def test_it_is_the_same_as_step_for_many_environments_at_once(self, random: Generator):
         policy, world, model = with_filter(random)
-        deployed = to_deployed(policy=policy, world=world, model=model)
-        controller = Controller(deployed)
-        streams = [observations_of(deployed, random) for _ in range(3)]
-        expected = [by_controller(deployed, "numpy", stream)[1] for stream in streams]
+        bundle = to_bundle(policy=policy, world=world, model=model)
+        controller = Controller(bundle)
+        streams = [observations_of(bundle, random) for _ in range(3)]
+        expected = [by_controller(bundle, "numpy", stream)[1] for stream in streams]
         state, starts, actions = None, np.ones(3, bool), []
         for rows in np.stack(streams, axis=1):
             action, state = controller.predict(rows, state, starts, deterministic=True)
@@ -180,7 +180,7 @@ class TestPredict:
 
     def test_an_episode_that_starts_is_told_from_one_that_goes_on(self, random: Generator):
         policy, world, model = with_filter(random)
-        controller = Controller(to_deployed(policy=policy, world=world, model=model))
+        controller = Controller(to_bundle(policy=policy, world=world, model=model))
         rows = random.normal(size=(2, 5))
         first, state = controller.predict(rows, deterministic=True)
         second, _ = controller.predict(rows, state, np.array([True, False]), deterministic=True)
@@ -190,7 +190,7 @@ class TestPredict:
     @pytest.mark.statistical
     def test_drawn_actions_are_those_of_the_policy(self):
         policy, world = without_filter(np.random.default_rng(0))
-        controller = Controller(to_deployed(policy=policy, world=world, model=None))
+        controller = Controller(to_bundle(policy=policy, world=world, model=None))
         state = jnp.array([0.3, -0.2])
         count = 4000
         drawn = controller.predict(np.tile(np.asarray(state), (count, 1)))[0]
@@ -211,7 +211,7 @@ class TestPredict:
     )
     def test_wrong_shapes_are_refused(self, observation, state, words: str):
         policy, world, model = with_filter(np.random.default_rng(0))
-        controller = Controller(to_deployed(policy=policy, world=world, model=model))
+        controller = Controller(to_bundle(policy=policy, world=world, model=model))
         with pytest.raises(ValueError, match=words):
             controller.predict(observation, state)
 
@@ -222,7 +222,7 @@ class TestPredict:
         from empowerment.environments import ENVIRONMENTS
 
         policy, world = without_filter(random)
-        controller = Controller(to_deployed(policy=policy, world=world, model=None))
+        controller = Controller(to_bundle(policy=policy, world=world, model=None))
         env = gymnasium.wrappers.TimeLimit(gymnasium.make(ENVIRONMENTS["pendulum"]), 5)
         mean, _ = evaluation.evaluate_policy(controller, env, n_eval_episodes=1, warn=False)
         assert mean == 0.0

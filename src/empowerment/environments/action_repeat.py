@@ -34,13 +34,13 @@ class ActionRepeat(gymnasium.Wrapper):
         raise AssertionError
 
 
-def repeats_of(environment: gymnasium.Env) -> int:
+def action_repeat_of(environment: gymnasium.Env) -> int:
     """Give for how many steps an environment holds an action."""
     return environment.count if isinstance(environment, ActionRepeat) else 1
 
 
 @dataclass(frozen=True)
-class Held:
+class EnvFactory:
     """Makes an environment by its id, with actions held.
 
     Attributes:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from empowerment.controller.deployed import Deployed
-from empowerment.controller.numeric import NumpyEngine
-from empowerment.controller.plain import plain_step
+from empowerment.controller.bundle import Bundle
+from empowerment.controller.numpy_engine import NumpyEngine
+from empowerment.controller.reference import reference_step
 
 
 def read_numbers(observation: Any, size: int) -> np.ndarray:
@@ -41,12 +41,12 @@ class Predictor:
     """Gives actions as the models of Stable-Baselines3 do.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
     """
 
-    def __init__(self, deployed: Deployed):
-        self._deployed = deployed
-        self._engine = NumpyEngine(deployed)
+    def __init__(self, bundle: Bundle):
+        self._bundle = bundle
+        self._engine = NumpyEngine(bundle)
         self._random = np.random.default_rng(0)
 
     def __call__(
@@ -58,7 +58,7 @@ class Predictor:
         deterministic: bool,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Give the actions and the state for the next call; see `Controller.predict`."""
-        about = self._deployed.description
+        about = self._bundle.description
         shape = (about.observation_size,)
         given = read_numbers(observation, about.observation_size)
         rows = np.atleast_2d(given)
@@ -95,9 +95,9 @@ class Predictor:
         return engine.action, engine.memory
 
     def _drawn(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        noise = self._random.standard_normal(self._deployed.description.action_size)
-        action, after = plain_step(self._deployed, row, memory, noise)
-        action = np.clip(action, *self._deployed.limits)
+        noise = self._random.standard_normal(self._bundle.description.action_size)
+        action, after = reference_step(self._bundle, row, memory, noise)
+        action = np.clip(action, *self._bundle.limits)
         if np.isfinite(action).all() and np.isfinite(after).all():
             return action, after
         return self._mean(row, memory)  # Numbers out of all reason: as safe as it can be.

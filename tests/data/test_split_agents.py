@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from empowerment.data import Episode, Trajectories, apart
+from empowerment.data import Episode, Trajectories, split_agents
 from empowerment.data.spaces import numbered_spaces
 
 
@@ -20,7 +20,7 @@ def of_two(length: int, seed: int) -> Trajectories:
 
 def test_each_agent_has_its_own_channels():
     both = of_two(5, 0)
-    found = apart(both, 2)
+    found = split_agents(both, 2)
     (whole,) = both.episodes
     assert len(found.episodes) == 2
     for agent, episode in enumerate(found.episodes):
@@ -35,10 +35,10 @@ def test_each_agent_has_its_own_channels():
 
 def test_one_agent_is_left_as_it_is():
     both = of_two(5, 0)
-    assert apart(both, 1) is both
+    assert split_agents(both, 1) is both
 
 
 @pytest.mark.parametrize("agents", [3, 4])
 def test_channels_that_cannot_be_shared_are_refused(agents: int):
     with pytest.raises(ValueError, match=f"of {agents} alike agents to have a multiple"):
-        apart(of_two(5, 0), agents)
+        split_agents(of_two(5, 0), agents)

@@ -14,7 +14,7 @@ _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
-class Channel:
+class Column:
     """One axis of the observations or actions.
 
     Attributes:
@@ -47,7 +47,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Description:
+class Summary:
     """What trajectories are like.
 
     Attributes:
@@ -71,7 +71,7 @@ class Description:
     longest: int
     num_terminated: int
     interval: float | None
-    channels: tuple[Channel, ...]
+    columns: tuple[Column, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     about: dict[str, Any]
@@ -86,7 +86,7 @@ class Description:
         return words
 
 
-def describe(trajectories: Trajectories) -> Description:
+def summarise(trajectories: Trajectories) -> Summary:
     """Describe trajectories, and find what is wrong with them.
 
     Args:
@@ -102,8 +102,8 @@ def describe(trajectories: Trajectories) -> Description:
         ("observation", observations, spaces.observation_names),
         ("action", actions, spaces.action_names),
     )
-    channels = tuple(
-        _channel(
+    columns = tuple(
+        _column(
             kind,
             name,
             float(getattr(spaces, f"{kind}_low")[axis]),
@@ -115,7 +115,7 @@ def describe(trajectories: Trajectories) -> Description:
     )
     interval = trajectories.about.get("interval")
     lengths = np.array([episode.length for episode in episodes])
-    return Description(
+    return Summary(
         num_episodes=len(episodes),
         num_transitions=int(lengths.sum()),
         shortest=int(lengths.min()),
@@ -123,9 +123,9 @@ def describe(trajectories: Trajectories) -> Description:
         longest=int(lengths.max()),
         num_terminated=sum(episode.terminated for episode in episodes),
         interval=float(interval) if isinstance(interval, int | float) else None,
-        channels=channels,
-        problems=tuple(_problems(trajectories, channels)),
-        notes=tuple(_notes(trajectories, channels)),
+        columns=columns,
+        problems=tuple(_problems(trajectories, columns)),
+        notes=tuple(_notes(trajectories, columns)),
         about=trajectories.about,
     )
 
@@ -139,14 +139,14 @@ def check(trajectories: Trajectories) -> None:
     Raises:
         ValueError: One sentence that lists what is wrong and how to mend it.
     """
-    refuse(describe(trajectories))
+    refuse(summarise(trajectories))
 
 
-def refuse(description: Description) -> None:
+def refuse(description: Summary) -> None:
     """Refuse data that are described as having problems.
 
     Args:
-        description: What `describe` gave.
+        description: What `summarise` gave.
 
     Raises:
         ValueError: One sentence that lists what is wrong and how to mend it.
@@ -154,7 +154,7 @@ def refuse(description: Description) -> None:
     if description.problems:
         raise ValueError(
             f"Expected the data to be fit to learn from; {'; '.join(description.problems)}. Mend "
-            "it with `empower data FILE --mend reject|trim|split --out NEW`."
+            "it with `empower data FILE --repair reject|trim|split --out NEW`."
         )
 
 
@@ -173,12 +173,12 @@ def outside(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     )
 
 
-def _channel(kind: str, name: str, low: float, high: float, values: np.ndarray) -> Channel:
+def _column(kind: str, name: str, low: float, high: float, values: np.ndarray) -> Column:
     """Describe one axis."""
     finite = values[np.isfinite(values)].astype(float)
     has_any = len(finite) > 0
     least, most = (finite.min(), finite.max()) if has_any else (math.nan, math.nan)
-    return Channel(
+    return Column(
         kind=kind,
         name=name,
         low=low,
@@ -194,20 +194,20 @@ def _channel(kind: str, name: str, low: float, high: float, values: np.ndarray) 
     )
 
 
-def _problems(trajectories: Trajectories, channels: tuple[Channel, ...]) -> list[str]:
+def _problems(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
     """Say what must be mended."""
     problems = []
-    for channel in channels:
-        what = f"{channel.kind} {channel.name}"
-        if channel.is_missing:
+    for column in columns:
+        what = f"{column.kind} {column.name}"
+        if column.is_missing:
             problems.append(f"{what} is missing: none of its numbers is finite")
-        elif channel.num_bad:
-            where = _first_bad(trajectories, channel)
-            problems.append(f"{what} has {channel.num_bad} numbers that are not finite, {where}")
-        if channel.num_outside and channel.kind == "action":
+        elif column.num_bad:
+            where = _first_bad(trajectories, column)
+            problems.append(f"{what} has {column.num_bad} numbers that are not finite, {where}")
+        if column.num_outside and column.kind == "action":
             problems.append(
-                f"{what} has {channel.num_outside} numbers beyond its limits "
-                f"{channel.low:g} and {channel.high:g}"
+                f"{what} has {column.num_outside} numbers beyond its limits "
+                f"{column.low:g} and {column.high:g}"
             )
     empty = sum(episode.length == 0 for episode in trajectories.episodes)
     if empty:
@@ -215,27 +215,27 @@ def _problems(trajectories: Trajectories, channels: tuple[Channel, ...]) -> list
     return problems
 
 
-def _first_bad(trajectories: Trajectories, channel: Channel) -> str:
+def _first_bad(trajectories: Trajectories, column: Column) -> str:
     """Say where the first number that is not finite is."""
-    axis = getattr(trajectories.spaces, f"{channel.kind}_names").index(channel.name)
+    axis = getattr(trajectories.spaces, f"{column.kind}_names").index(column.name)
     for index, episode in enumerate(trajectories.episodes):
-        rows = getattr(episode, f"{channel.kind}s")[:, axis]
+        rows = getattr(episode, f"{column.kind}s")[:, axis]
         if not np.isfinite(rows).all():
             return f"the first in episode {index}, row {int(np.argmin(np.isfinite(rows)))}"
     raise AssertionError
 
 
-def _notes(trajectories: Trajectories, channels: tuple[Channel, ...]) -> list[str]:
+def _notes(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
     """Say what is worth knowing."""
-    notes = [f"{c.kind} {c.name} is always {c.least:g}" for c in channels if c.is_constant]
+    notes = [f"{c.kind} {c.name} is always {c.least:g}" for c in columns if c.is_constant]
     notes += [
         f"observation {c.name} has {c.num_outside} numbers beyond {c.low:g} and {c.high:g}"
-        for c in channels
+        for c in columns
         if c.num_outside and c.kind == "observation"
     ]
     notes += [
         f"action {c.name} has no limits"
-        for c in channels
+        for c in columns
         if c.kind == "action" and not (math.isfinite(c.low) and math.isfinite(c.high))
     ]
     if trajectories.about.get("interval") is None:

@@ -22,7 +22,7 @@ _PATIENCE = 5
 
 
 @dataclass(frozen=True)
-class Lost:
+class FailedEpisode:
     """An episode that did not come to its end.
 
     Attributes:
@@ -37,7 +37,7 @@ class Lost:
 
 
 @dataclass
-class Harvest:
+class EpisodeQueue:
     """Episodes as they come in, and those that are wanted, in the order of their numbers.
 
     Who runs them and which are first makes no difference: the result is the shortest run of
@@ -46,7 +46,7 @@ class Harvest:
 
     steps: int
     episodes: list[Episode] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    failed: list[FailedEpisode] = field(default_factory=list)
     restarts: int = 0
     total: int = 0
     """Transitions in `episodes`."""
@@ -55,7 +55,7 @@ class Harvest:
     next_index: int = 0
     """Of the next episode to run."""
     _turn: int = 0
-    _waiting: dict[int, Episode | Lost] = field(default_factory=dict)
+    _waiting: dict[int, Episode | FailedEpisode] = field(default_factory=dict)
     _num_whole: int = 0
     _num_failures: int = 0
 
@@ -74,7 +74,7 @@ class Harvest:
         self.next_index += 1
         return self.next_index - 1
 
-    def add(self, index: int, outcome: Episode | Lost) -> None:
+    def add(self, index: int, outcome: Episode | FailedEpisode) -> None:
         """Take in what became of an episode."""
         self._waiting[index] = outcome
         if isinstance(outcome, Episode):
@@ -85,8 +85,8 @@ class Harvest:
         while not self.is_whole and self._turn in self._waiting:
             outcome = self._waiting.pop(self._turn)
             self._turn += 1
-            if isinstance(outcome, Lost):
-                self.lost.append(outcome)
+            if isinstance(outcome, FailedEpisode):
+                self.failed.append(outcome)
                 continue
             missing = self.steps - self.total
             self.episodes.append(outcome if outcome.length <= missing else outcome.part(0, missing))
@@ -102,7 +102,7 @@ class Harvest:
             )
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Say in one line what went wrong."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
@@ -125,9 +125,9 @@ class _Worker:
         self.connection.close()
 
 
-def run_crew(
+def run_workers(
     job: Job,
-    harvest: Harvest,
+    queue: EpisodeQueue,
     *,
     workers: int,
     timeout: float,
@@ -137,34 +137,34 @@ def run_crew(
 
     Args:
         job: What the episodes are of.
-        harvest: Where they go.
+        queue: Where they go.
         workers: How many processes.
         timeout: After so many seconds in one step or reset, a worker counts as hung.
         show: Told now and then how many steps are done.
     """
-    crew: list[_Worker] = []
+    pool: list[_Worker] = []
     try:
-        crew += [_hire(job) for _ in range(workers)]
+        pool += [_hire(job) for _ in range(workers)]
         looked = time.monotonic()
-        while not harvest.is_whole:
-            for worker in crew:
-                if worker.is_ready and worker.index is None and harvest.wants_more:
-                    worker.index, worker.steps = harvest.take_index(), 0
+        while not queue.is_whole:
+            for worker in pool:
+                if worker.is_ready and worker.index is None and queue.wants_more:
+                    worker.index, worker.steps = queue.take_index(), 0
                     worker.heard = time.monotonic()
                     with contextlib.suppress(OSError):  # a dead one is seen below
                         worker.connection.send(worker.index)
-            speaking = wait([worker.connection for worker in crew], timeout=_POLL_SECONDS)
+            speaking = wait([worker.connection for worker in pool], timeout=_POLL_SECONDS)
             if time.monotonic() - looked > timeout / 2:  # we were asleep, not they
-                for worker in crew:
+                for worker in pool:
                     worker.heard = time.monotonic()
             looked = time.monotonic()
-            for place, worker in enumerate(crew):
-                why = _listen(worker, harvest, timeout, is_speaking=worker.connection in speaking)
+            for place, worker in enumerate(pool):
+                why = _listen(worker, queue, timeout, is_speaking=worker.connection in speaking)
                 if why is not None:
-                    crew[place] = _replace(worker, why, job, harvest)
-            show(harvest.found + sum(worker.steps for worker in crew))
+                    pool[place] = _replace(worker, why, job, queue)
+            show(queue.found + sum(worker.steps for worker in pool))
     finally:
-        for worker in crew:
+        for worker in pool:
             worker.dismiss()
 
 
@@ -180,28 +180,30 @@ def _hire(job: Job) -> _Worker:
     except Exception as error:  # what cannot be sent raises one of many
         raise ValueError(
             "Expected the environment and the policy to be functions of a module, so that workers "
-            f"can import them; got {describe(error)}. Or collect with workers=0."
+            f"can import them; got {describe_error(error)}. Or collect with workers=0."
         ) from error
     theirs.close()
     return _Worker(process, cast(Connection, ours), time.monotonic())
 
 
-def _replace(worker: _Worker, why: str, job: Job, harvest: Harvest) -> _Worker:
+def _replace(worker: _Worker, why: str, job: Job, queue: EpisodeQueue) -> _Worker:
     """Start another process for one that died or hung, and write off its episode."""
     worker.dismiss()
     if why == "died":
         detail = f"a worker ended with exit code {worker.process.exitcode}"
     else:
         detail = "a worker was ended after it gave no sign of life for too long"
-    harvest.restarts += 1
+    queue.restarts += 1
     if worker.index is None:
-        harvest.note_failure(f"{why}: {detail}")
+        queue.note_failure(f"{why}: {detail}")
     else:
-        harvest.add(worker.index, Lost(worker.index, why, detail))
+        queue.add(worker.index, FailedEpisode(worker.index, why, detail))
     return _hire(job)
 
 
-def _listen(worker: _Worker, harvest: Harvest, timeout: float, *, is_speaking: bool) -> str | None:
+def _listen(
+    worker: _Worker, queue: EpisodeQueue, timeout: float, *, is_speaking: bool
+) -> str | None:
     """Take in what a worker says; tell what is wrong with it, if anything."""
     if not is_speaking:
         allowed = timeout if worker.is_ready else max(timeout, _START_SECONDS)
@@ -222,7 +224,7 @@ def _listen(worker: _Worker, harvest: Harvest, timeout: float, *, is_speaking: b
         index = worker.index
         assert index is not None
         worker.index, worker.steps = None, 0
-        harvest.add(index, said if kind == "whole" else Lost(index, "failed", said))
+        queue.add(index, said if kind == "whole" else FailedEpisode(index, "failed", said))
     return None
 
 
@@ -252,7 +254,7 @@ def work(connection: Connection, job: Job) -> None:
                     beat=lambda steps: connection.send(("steps", steps)),
                 )
             except Exception as error:
-                connection.send(("failed", describe(error)))
+                connection.send(("failed", describe_error(error)))
                 environment, actor = job.make()
             else:
                 connection.send(("whole", episode))

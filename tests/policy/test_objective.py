@@ -9,8 +9,8 @@ import scipy.integrate
 import scipy.stats
 
 from empowerment.distributions import Gaussian, divergence_from_standard
-from empowerment.policy import Critic, Outcome, Policy, cost, follow, rollout
-from empowerment.policy.cost import returns
+from empowerment.policy import Critic, Outcome, Policy, cost, imagine, rollout
+from empowerment.policy.objective import returns
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, Pendulum
 
@@ -118,7 +118,7 @@ def test_gradient_goes_through_the_dynamics(getkey):
         moved = eqx.tree_at(
             lambda p: p.network.layers[-1].bias, policy, replace_fn=lambda bias: bias + shift
         )
-        outcome = follow(moved, Hill(), WORLD, start[None], horizon=8, key=key)
+        outcome = imagine(moved, Hill(), WORLD, start[None], horizon=8, key=key)
         return jax.vmap(lambda one: cost(one, beta=jnp.array(50.0)))(outcome)[0]
 
     at, step = jnp.array(0.1), 1e-2

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from empowerment.controller.deployed import Deployed, Description
-from empowerment.files import write_whole
+from empowerment.controller.bundle import Bundle, Description
+from empowerment.files import write_atomic
 
 WEIGHTS, MANIFEST = "controller.safetensors", "controller.json"
 """The files of a controller in a run folder."""
@@ -29,19 +29,19 @@ _LARGEST_HEADER = 1 << 20
 """Bytes. Nothing larger is read, whatever a file says of itself."""
 
 
-def write_deployed(deployed: Deployed, folder: Path) -> None:
+def write_bundle(bundle: Bundle, folder: Path) -> None:
     """Write a controller: first the weights, then what they are, each whole or not at all.
 
     Args:
-        deployed: The controller.
+        bundle: The controller.
         folder: Where to.
     """
-    data = save_tensors({name: np.ascontiguousarray(a) for name, a in deployed.arrays.items()})
-    write_whole(folder / WEIGHTS, data)
-    write_whole(folder / MANIFEST, to_json(deployed.description, data))
+    data = save_tensors({name: np.ascontiguousarray(a) for name, a in bundle.arrays.items()})
+    write_atomic(folder / WEIGHTS, data)
+    write_atomic(folder / MANIFEST, to_json(bundle.description, data))
 
 
-def read_deployed(folder: Path) -> Deployed:
+def read_bundle(folder: Path) -> Bundle:
     """Read a controller.
 
     Only the two files are read, both in the folder itself; their names are not taken from
@@ -81,7 +81,7 @@ def read_deployed(folder: Path) -> Deployed:
             f"Expected {path} to be a safetensors file; got {error!s:.200}."
         ) from error
     try:
-        return Deployed(description, arrays)
+        return Bundle(description, arrays)
     except ValueError as error:
         raise ValueError(f"The controller in {path} cannot be used. {error}") from error
 
@@ -160,7 +160,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "networks": (_is_networks, "lists of activations by name"),
     "angles": (_list_of(int), "a list of whole numbers"),
     "latent_size": (_one_of(int), "a whole number"),
-    "num_first": (_one_of(int), "a whole number"),
+    "num_initial": (_one_of(int), "a whole number"),
     "residual": (_one_of(bool), "true or false"),
     "scales": (lambda value: value in ("softplus", "square"), "softplus or square"),
     "environment": (_one_of(str, type(None)), "a name or null"),
