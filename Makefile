@@ -1,4 +1,4 @@
-# The only door: people and CI run these targets, nothing else.
+# Developers and CI run these targets and nothing else.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,49 +6,55 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit slow check docs bench reproduce lock clean
+.PHONY: help setup demo test lint format type unit slow fuzz check docs bench reproduce lock clean
 
-help:  ## Say what each target does
+help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
-setup: $(STAMP)  ## Make .venv with everything in it, and .venv/bin/empower
+setup: $(STAMP)  ## Install everything into .venv, including .venv/bin/empower
 
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Expected Python 3.11, 3.12 or 3.13; got {v[0]}.{v[1]}. Say which to use: make PYTHON=python3.12 setup")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Expected Python 3.11, 3.12 or 3.13; got {v[0]}.{v[1]}. Choose another: make PYTHON=python3.12 setup")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-demo: setup  ## Teach a pendulum to stand, with no goal but to keep its options open
+demo: setup  ## Train a pendulum to stand up by maximising empowerment, and write the report
 	$(BIN)/empower train pendulum --out results/demo --resume
 	$(BIN)/empower report results/demo
 
-test: lint type unit  ## Lint, types and tests: what CI runs
+test: lint type unit  ## Lint, type checks and tests: what CI runs
 
-lint: setup  ## Formatting and lint rules, docstrings included
+lint: setup  ## Check formatting and lint rules, including docstrings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-format: setup  ## Mend what lint can mend
+format: setup  ## Format and fix what lint can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-type: setup  ## Static types of src, tests and benchmarks
+type: setup  ## Check static types of src, tests and benchmarks
 	$(BIN)/basedpyright
 
-unit: setup  ## pytest on two workers, without the slow tests
+unit: setup  ## Run the tests on two workers, without the slow ones
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-slow: setup  ## The slow tests alone
+slow: setup  ## Run only the slow tests
 	$(BIN)/pytest -n 2 --dist loadfile -m slow
+
+fuzz: setup  ## Run the tests with a random seed, which is printed; EMPOWERMENT_SEED repeats one
+	@seed=$${EMPOWERMENT_SEED:-$$($(BIN)/python -c 'import random; print(random.getrandbits(31))')}; \
+	echo "Random seed $$seed; repeat with: EMPOWERMENT_SEED=$$seed make fuzz"; \
+	EMPOWERMENT_SEED=$$seed EMPOWERMENT_PROFILE=fuzz \
+	  $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --hypothesis-seed=$$seed
 
 check: test slow docs  ## What a commit must pass
 
-docs: setup  ## Build the documentation, warnings are errors
+docs: setup  ## Build the documentation; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, the channel, the policy, the balls and the controller, one way against another
+bench: setup  ## Time the judges, channel, policy, model, environments and controller
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
@@ -57,7 +63,7 @@ bench: setup  ## Time the judges, the channel, the policy, the balls and the con
 	$(BIN)/python -m benchmarks.controller
 
 PRESET ?=
-reproduce: setup  ## Measure again every figure in docs/results.md (long); or PRESET=pendulum over seeds
+reproduce: setup  ## Reproduce every figure in docs/results.md (long), or one preset: PRESET=pendulum
 ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.judges
 	$(BIN)/python -m benchmarks.bound
@@ -78,9 +84,10 @@ else
 	$(BIN)/python -m benchmarks.agent $(PRESET)
 endif
 
-lock:  ## Resolve requirements.lock anew (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra docs --universal --upgrade \
+UPGRADE ?=
+lock:  ## Update requirements.lock, keeping its versions (needs uv); UPGRADE=--upgrade for the newest
+	uv pip compile pyproject.toml --extra dev --extra docs --universal $(UPGRADE) \
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
 
-clean:  ## Remove what the other targets made
+clean:  ## Remove everything that the other targets create
 	rm -rf $(VENV) site results .pytest_cache .ruff_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Measurements: what `make bench` and `make reproduce` run."""
+"""Benchmarks: timings for `make bench`, and the tables of docs/results.md for `make reproduce`."""

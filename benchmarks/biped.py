@@ -1,7 +1,7 @@
-"""Keep a robot with two legs on its feet, from data alone, over seeds and in other ways.
+"""Keep a robot with two legs on its feet, from data alone: several seeds and variants.
 
-The first way collects data and learns models. The others act in the same models: what differs is
-the empowerment that they go by.
+The first variant collects data and learns models. The others reuse its data and models, and
+differ in what counts as empowerment.
 """
 
 import argparse
@@ -12,17 +12,19 @@ from pathlib import Path
 
 from benchmarks.tables import Table, beside, write_table
 from empowerment.data import Trajectories
-from empowerment.experiments import PRESETS, Experiment, evaluate_agent, load_agent, train_agent
+from empowerment.runs import PRESETS, Experiment, evaluate_agent, load_run, train_run
+from empowerment.runs.loading import data_path
 
-_PRESET = PRESETS["biped"]
+_PRESET = PRESETS["biped"].experiment
+_LATENT = replace(_PRESET, perceive="latent")
 _VARIANTS: dict[str, Experiment] = {
     "observations, 3 steps": _PRESET,
-    "observations, 1 step": replace(_PRESET, steps=1),
-    "latent, 3 steps": replace(_PRESET, perceive="latent"),
-    "latent, 1 step": replace(_PRESET, perceive="latent", steps=1),
+    "observations, 1 step": _PRESET.with_agent(steps=1),
+    "latent, 3 steps": _LATENT,
+    "latent, 1 step": _LATENT.with_agent(steps=1),
 }
 _FIRST = next(iter(_VARIANTS))
-"""Whose models the others act in."""
+"""The variant whose data and models the others reuse."""
 
 _FIGURES = {
     "survived": ("survived_fraction", 2),
@@ -34,55 +36,54 @@ _FIGURES = {
 
 
 def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
-    """Train one agent, or go on with it, and evaluate what it was after each round.
+    """Train or resume one agent, and evaluate it after each round.
 
-    How long it took is told of whole runs alone, which learn their models themselves.
+    The duration is only reported for complete runs, which learn their models themselves.
     """
     start = time.monotonic()
-    train_agent(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
-    taken = round(time.monotonic() - start)
+    train_run(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
+    seconds = round(time.monotonic() - start)
     rows: Table = []
     for rounds in range(_VARIANTS[variant].rounds + 1):
-        found = evaluate_agent(load_agent(folder, rounds=rounds), episodes=episodes, seed=1000)
+        figures = evaluate_agent(load_run(folder, rounds=rounds), episodes=episodes, seed=1000)
         row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
-        row |= {name: beside(found, *figure) for name, figure in _FIGURES.items()}
+        row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
         row["environment steps"] = _steps(folder, rounds)
-        is_whole = variant == _FIRST and rounds == _VARIANTS[variant].rounds
-        row["seconds"] = taken if is_whole else ""
+        is_complete = variant == _FIRST and rounds == _VARIANTS[variant].rounds
+        row["seconds"] = seconds if is_complete else ""
         rows.append(row)
         print(row, flush=True)
     return rows
 
 
 def share(source: Path, folder: Path) -> None:
-    """Begin a run with the data and the models of another one, which must be there."""
+    """Start a run folder with the data and models of another run."""
     if not (source / "model.safetensors").exists():
-        raise FileNotFoundError(f"Expected a run to share models with in {source}; there is none.")
+        raise FileNotFoundError(f"Expected {source} to be a run with models to reuse; got none.")
     folder.mkdir(parents=True)
     for path in [*source.glob("data*"), *source.glob("model*")]:
         shutil.copy(path, folder)
 
 
 def _steps(folder: Path, rounds: int) -> int:
-    """Count the steps of the environment up to a round."""
-    names = ["data", *(f"data-{number}" for number in range(1, rounds + 1))]
-    logs = [Trajectories.load(folder / f"{name}.npz") for name in names]
-    return _PRESET.action_repeat * sum(each.num_transitions for each in logs)
+    """Count the environment steps of all data up to a round."""
+    data = [Trajectories.load(data_path(folder, number)) for number in range(rounds + 1)]
+    return _PRESET.action_repeat * sum(each.num_transitions for each in data)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS))
-    parser.add_argument("--episodes", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("results/biped"))
-    given = parser.parse_args()
-    for variant in given.variants:
-        for seed in given.seeds:
-            folder = given.out / f"{list(_VARIANTS).index(variant)}-{seed}"
+    parser.add_argument("--episodes", type=int, default=20, help="episodes of each evaluation")
+    parser.add_argument("--out", type=Path, default=Path("results/biped"), help="folder of runs")
+    options = parser.parse_args()
+    for variant in options.variants:
+        for seed in options.seeds:
+            folder = options.out / f"{list(_VARIANTS).index(variant)}-{seed}"
             if variant != _FIRST and not folder.exists():
-                share(given.out / f"0-{seed}", folder)
-            rows = measure(variant, seed, given.episodes, folder)
+                share(options.out / f"0-{seed}", folder)
+            rows = measure(variant, seed, options.episodes, folder)
             write_table("biped-seeds", rows, by=("variant", "seed", "rounds"))
 
 

@@ -1,4 +1,4 @@
-"""Measure the variational bound against the judges, and write the tables of docs/results.md."""
+"""Compare the variational bound with exact values, and write the tables of docs/results.md."""
 
 import argparse
 import time
@@ -10,56 +10,51 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import empowerment as emp
+from benchmarks.model_free import train_model_free
 from benchmarks.tables import Table, write_table
-from empowerment.channel import (
-    AbstractChannel,
-    empowerment,
-    make_channel,
-    train,
-    train_discrete,
-    train_model_free,
-)
-from empowerment.experiments.variational import BUDGETS, trained_channel, variational_landscape
+from empowerment.channel import AbstractChannel, Estimate, train_discrete
+from empowerment.runs import make_world
+from empowerment.runs.variational import BUDGETS, trained_channel, variational_landscape
 
 _SEEDS = (0, 1, 2)
 _NUM_STATES = 100
 
 
 def random_states(world: emp.AbstractWorld, count: int = _NUM_STATES) -> np.ndarray:
-    """Draw states from the whole region of a world."""
+    """Sample states from the whole region of a world."""
     rng = np.random.default_rng(2018)
     return rng.uniform(world.states.low, world.states.high, (count, world.states.size))
 
 
 def exact_values(world: emp.AbstractWorld, states: np.ndarray, steps: int) -> np.ndarray:
-    found = emp.exact_landscape(
+    capacities = emp.exact_landscape(
         world, jnp.asarray(states, float), steps=steps, key=jax.random.key(0)
     )
-    return np.array([capacity.value for capacity in found])
+    return np.array([capacity.value for capacity in capacities])
 
 
 def estimates(
     channel: AbstractChannel, world: emp.Bounded, states: np.ndarray, num_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give the bound and its standard error at each state."""
+    """Estimate the bound and its standard error at each state."""
 
     @eqx.filter_jit
     def of_all(
         channel: AbstractChannel, states: Float[Array, "states state"], keys: Array
-    ) -> emp.Estimate:
-        def of_state(inputs: tuple[Array, Array]) -> emp.Estimate:
+    ) -> Estimate:
+        def of_state(inputs: tuple[Array, Array]) -> Estimate:
             state, key = inputs
-            return empowerment(channel, world, state, num_samples=num_samples, key=key)
+            return emp.empowerment(channel, world, state, num_samples=num_samples, key=key)
 
         return jax.lax.map(of_state, (states, keys))
 
     keys = jax.random.split(jax.random.key(7), len(states))
-    found = of_all(channel, jnp.asarray(states, float), keys)
-    return np.asarray(found.value, float), np.asarray(found.standard_error, float)
+    estimate = of_all(channel, jnp.asarray(states, float), keys)
+    return np.asarray(estimate.value, float), np.asarray(estimate.standard_error, float)
 
 
 def measure_pendulum(seeds: tuple[int, ...]) -> Table:
-    """Train the default channel for each n and seed; compare with the exact values."""
+    """Train the default channel for each n and seed, and compare it with the exact values."""
     world = emp.Bounded(emp.Pendulum())
     rows: Table = []
     for steps in (1, 2, 5, 10):
@@ -96,7 +91,7 @@ def measure_pendulum(seeds: tuple[int, ...]) -> Table:
 
 
 def measure_ball(seeds: tuple[int, ...]) -> Table:
-    """One step, resolution a twentieth of the longest move: plateau, wall and corner."""
+    """Compare plateau, wall and corner of the ball with the exact values, for one step."""
     world = emp.Bounded(emp.Ball())
     rng = np.random.default_rng(0)
     plateau = rng.uniform(1, 9, (100, 2))
@@ -129,31 +124,31 @@ def measure_ball(seeds: tuple[int, ...]) -> Table:
 
 
 def measure_grids(seeds: tuple[int, ...]) -> Table:
-    """Compare the bound of tables with exact values over all cells."""
+    """Compare the tabular bound with the exact values over all cells."""
     rows: Table = []
     for name in ("room", "maze", "doorways", "slippery"):
-        world = emp.make_world(name)
+        world = make_world(name)
         assert isinstance(world, emp.Grid)
         kernel = np.asarray(world.kernel)
         for steps in (1, 2, 3):
             truth = np.array(
                 [emp.discrete_empowerment(kernel, c, steps=steps).value for c in range(100)]
             )
-            found = [
+            bounds = [
                 np.asarray(
                     train_discrete(world, steps=steps, num_updates=1500, key=jax.random.key(seed))
                 )
                 for seed in seeds
             ]
             residual = [
-                np.sum((f - truth) ** 2) / np.sum((truth - truth.mean()) ** 2) for f in found
+                np.sum((f - truth) ** 2) / np.sum((truth - truth.mean()) ** 2) for f in bounds
             ]
             rows.append(
                 {
                     "world": name,
                     "n": steps,
                     "lowest r^2 of seeds": f"{1 - max(residual):.5f}",
-                    "largest error": f"{max(np.abs(f - truth).max() for f in found):.4f}",
+                    "largest error": f"{max(np.abs(f - truth).max() for f in bounds):.4f}",
                 }
             )
             print(rows[-1], flush=True)
@@ -161,7 +156,7 @@ def measure_grids(seeds: tuple[int, ...]) -> Table:
 
 
 def measure_families(seeds: tuple[int, ...]) -> Table:
-    """Train every family with the same world and a similar time; five steps."""
+    """Train every family on the same world for a similar time, with plans of five steps."""
     world, steps = emp.Bounded(emp.Pendulum()), 5
     states = np.concatenate([[[0.0, 0.0], [np.pi, 0.0]], random_states(world)])
     truth = exact_values(emp.Pendulum(), states, steps)
@@ -172,22 +167,22 @@ def measure_families(seeds: tuple[int, ...]) -> Table:
             key = jax.random.key(seed)
             start = time.perf_counter()
             if name == "model-free":
-                trained = train_model_free(
+                channel = train_model_free(
                     world, steps=steps, num_updates=6000, batch_size=128, key=key
                 )
             else:
                 is_codebook = name == "codebook"
-                trained = train(
-                    make_channel(world, family=name, steps=steps, key=key),
+                channel = emp.train_channel(
+                    emp.make_channel(world, family=name, steps=steps, key=key),
                     world,
                     num_updates=BUDGETS["full"] // 2 if is_codebook else 6000,
                     batch_size=32 if is_codebook else 128,
                     learning_rate=3e-3 if is_codebook else 2e-3,
                     key=key,
-                )
+                ).model
             seconds = time.perf_counter() - start
             num_samples = 256 if name == "codebook" else 2048
-            value, error = estimates(trained.channel, world, states, num_samples)
+            value, error = estimates(channel, world, states, num_samples)
             gap = truth - value
             excess = np.max(-gap / np.maximum(error, 1e-6))
             rows.append(
@@ -212,7 +207,7 @@ def _spearman(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _quiet(doing: str, done: int, total: int) -> None:
-    """Say nothing."""
+    """Ignore progress."""
 
 
 MEASURES = {
@@ -225,11 +220,11 @@ MEASURES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("measures", nargs="*", default=list(MEASURES), help="which; all by default")
+    parser.add_argument("measures", nargs="*", default=list(MEASURES), help="default: all tables")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(_SEEDS))
-    chosen = parser.parse_args()
-    for name in chosen.measures:
-        write_table(name, MEASURES[name](tuple(chosen.seeds)))
+    options = parser.parse_args()
+    for name in options.measures:
+        write_table(name, MEASURES[name](tuple(options.seeds)))
 
 
 if __name__ == "__main__":

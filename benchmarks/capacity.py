@@ -1,4 +1,4 @@
-"""Time the judges, one way against another, side by side in one run."""
+"""Time the exact estimators: ways to run Blahut-Arimoto in turns, and landscapes."""
 
 import itertools
 import time
@@ -10,13 +10,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import empowerment as emp
+from empowerment.capacity import AdditiveChannel, DenseChannel, reachable
+from empowerment.runs import grid_states
 
 _ROUNDS = 5
 _TOLERANCE = 1e-3
 
 
-def plain(channel: emp.AdditiveChannel | emp.DenseChannel) -> int:
-    """Run the textbook iteration to the same gap; return how many iterations it took."""
+def plain(channel: AdditiveChannel | DenseChannel) -> int:
+    """Run the textbook iteration to the same gap; return the number of iterations."""
     source = np.full(channel.num_inputs, 1 / channel.num_inputs)
     for iteration in itertools.count(1):
         divergence = channel.divergence(source)
@@ -27,30 +29,30 @@ def plain(channel: emp.AdditiveChannel | emp.DenseChannel) -> int:
     raise AssertionError
 
 
-def dense(inputs: np.ndarray) -> emp.DenseChannel:
-    """Tabulate the same channel as one table, without using that it is a product."""
+def dense(inputs: np.ndarray) -> DenseChannel:
+    """Build the same channel as one table, without using that it is a product."""
     axes = [np.arange(axis.min() - 6, axis.max() + 7) for axis in inputs.T]
     outputs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     table = np.exp(-0.5 * ((inputs[:, None] - outputs) ** 2).sum(axis=2))
-    return emp.DenseChannel(table / table.sum(axis=1, keepdims=True))
+    return DenseChannel(table / table.sum(axis=1, keepdims=True))
 
 
 def interleave(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Time each way in turn, several rounds; the median of each."""
+    """Time several functions in turns; return the median of each, in seconds."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(_ROUNDS):
         for name, way in ways.items():
             start = time.perf_counter()
             way()
             times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(taken)) for name, taken in times.items()}
+    return {name: float(np.median(seconds)) for name, seconds in times.items()}
 
 
 def main() -> None:
     world, scale, key = emp.Pendulum(), jnp.full(2, 0.05), jax.random.key(0)
     upright = jnp.zeros((1, 2))
-    inputs = emp.reachable(world, upright, scale, steps=5, key=key)[0].inputs
-    separable, table = emp.AdditiveChannel(inputs, np.ones(2)), dense(inputs)
+    inputs = reachable(world, upright, scale, steps=5, key=key)[0].inputs
+    separable, table = AdditiveChannel(inputs, np.ones(2)), dense(inputs)
     print(f"pendulum, 5 steps, upright: {len(inputs)} inputs, to a gap of {_TOLERANCE} nats")
     with threadpool_limits(1):
         times = interleave(
@@ -61,18 +63,18 @@ def main() -> None:
             }
         )
     best = times["momentum, separable"]
-    for name, taken in times.items():
-        print(f"  {name:22s} {1e3 * taken:8.1f} ms   {taken / best:6.1f} x")
+    for name, seconds in times.items():
+        print(f"  {name:22s} {1e3 * seconds:8.1f} ms   {seconds / best:6.1f} x")
     iterations = emp.blahut_arimoto(separable, tolerance=_TOLERANCE).iterations
     print(f"  iterations: {iterations} with momentum, {plain(separable)} without")
 
-    states = jnp.asarray(emp.grid_states(world, "16x16"), float)
+    states = jnp.asarray(grid_states(world, "16x16"), float)
     for steps in (1, 2, 5):
         list(emp.exact_landscape(world, states[:64], steps=steps, key=key))
         start = time.perf_counter()
         list(emp.exact_landscape(world, states, steps=steps, key=key))
         each = (time.perf_counter() - start) / len(states)
-        print(f"exact landscape, n = {steps}: {1e3 * each:.1f} ms for a state, compiled")
+        print(f"exact landscape, n = {steps}: {1e3 * each:.1f} ms per state, compiled")
 
 
 if __name__ == "__main__":

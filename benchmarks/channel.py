@@ -1,6 +1,6 @@
-"""Time an update of the channel against the same computation in PyTorch, side by side.
+"""Time an update of a channel in turns with the same computation in PyTorch.
 
-PyTorch is needed for this alone and is in no lock file; a build for the CPU is enough.
+PyTorch is only needed here and is not in the lock file; a CPU build is enough.
 """
 
 import math
@@ -25,13 +25,13 @@ _STEPS = 5
 
 
 def pin() -> None:
-    """Keep to one core, so that one thread is compared with one thread."""
+    """Pin the process to one core, so that single threads are compared."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def jax_updates() -> tuple[Callable[[], None], int]:
-    """Give a function that makes `_UPDATES` updates, and the number of codes."""
+    """Build a function that makes `_UPDATES` updates; return it and the number of codes."""
     world = emp.Bounded(emp.Pendulum())
     channel = emp.make_channel(world, family="codebook", steps=_STEPS, key=jax.random.key(0))
     assert isinstance(channel, Codebook)
@@ -41,13 +41,13 @@ def jax_updates() -> tuple[Callable[[], None], int]:
     def run() -> None:
         nonlocal state
         state, info = training.step(state, world, learning_rates=rates, batch_size=_BATCH)
-        info.bound.block_until_ready()
+        info.batch_bound.block_until_ready()
 
     return run, len(channel.intents)
 
 
 def torch_updates(num_codes: int) -> Callable[[], None]:
-    """Give the same in PyTorch, as one would write it: modules, autograd, Adam."""
+    """Build the same in idiomatic PyTorch: modules, autograd, Adam."""
     import torch  # pyright: ignore[reportMissingImports]
     from torch import nn  # pyright: ignore[reportMissingImports]
 
@@ -92,9 +92,9 @@ def torch_updates(num_codes: int) -> Callable[[], None]:
             state = (2 * torch.rand(_BATCH, 2) - 1) * scale
             plans, log_weights = model(state)
             means = mean_observation(state, plans)
-            seen = means + torch.randn_like(means)
-            squares = seen.square().sum(-1)[:, :, None] + means.square().sum(-1)[:, None]
-            distance = squares - 2 * seen @ means.mT
+            observed = means + torch.randn_like(means)
+            squares = observed.square().sum(-1)[:, :, None] + means.square().sum(-1)[:, None]
+            distance = squares - 2 * observed @ means.mT
             log_mixture = torch.logsumexp(log_weights[:, None] - 0.5 * distance, dim=-1)
             own = -0.5 * torch.diagonal(distance, dim1=1, dim2=2)
             loss = -(log_weights.exp() * (own - log_mixture)).sum(-1).mean()
@@ -120,7 +120,7 @@ def sgemm_rate() -> float:
 def interleaved(
     ours: Callable[[], None], theirs: Callable[[], None] | None
 ) -> tuple[float, float | None]:
-    """Time both in turns; give the medians, in seconds for a run."""
+    """Time both in turns; return the median seconds of a call."""
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for run in (ours, theirs):
         if run is not None:
@@ -135,11 +135,11 @@ def interleaved(
     return float(np.median(times["ours"])), other
 
 
-def say_ratio(ours: float, theirs: float | None) -> None:
-    """Print both times of an update, and their ratio."""
+def print_ratio(ours: float, theirs: float | None) -> None:
+    """Print the time of an update of both, and their ratio."""
     print(f"  JAX      {1e3 * ours:7.2f} ms, {1 / ours:6.1f} updates per second")
     if theirs is None:
-        print("  PyTorch is not installed; to compare: pip install torch==2.13.0")
+        print("  PyTorch is not installed; to compare, run pip install torch==2.13.0")
     else:
         print(f"  PyTorch  {1e3 * theirs:7.2f} ms, {1 / theirs:6.1f} updates per second")
         print(f"  ratio    {theirs / ours:.2f}", flush=True)
@@ -157,8 +157,8 @@ def main() -> None:
     print(
         f"channel update, {_BATCH} states, {num_codes} codes, n = {_STEPS}, one core, interleaved"
     )
-    say_ratio(own, other)
-    # Forward once and backward twice through the two matrices that every code meets.
+    print_ratio(own, other)
+    # Forward once and backward twice through the two matrices that act on every code.
     products = 3 * 2 * _BATCH * num_codes * _WIDTH * (_WIDTH + _STEPS + 1)
     print(f"  matrix products alone: {100 * products / own / sgemm_rate():.0f} % of the sgemm rate")
 

@@ -1,4 +1,4 @@
-"""Time steps of the balls, LIDAR in closed form against a loop over rays, side by side."""
+"""Time steps of the balls with LIDAR in closed form, in turns with a loop over rays."""
 
 import math
 from collections.abc import Callable
@@ -17,10 +17,10 @@ _STEPS = 200
 def ray_by_ray(
     positions: Float[np.ndarray, "balls 2"], *, side: float
 ) -> Float[np.ndarray, "balls rays"]:
-    """Measure as one would write it first: for each ball, for each ray, for each obstacle."""
+    """Compute the ranges by naive loops over balls, rays and obstacles."""
     places = positions.tolist()
     ranges = np.empty((len(places), NUM_RAYS))
-    for seer, (x, y) in enumerate(places):
+    for ball, (x, y) in enumerate(places):
         for ray in range(NUM_RAYS):
             angle = 2 * math.pi * ray / NUM_RAYS
             across, upward = math.cos(angle), math.sin(angle)
@@ -30,17 +30,17 @@ def ray_by_ray(
                     nearest = min(nearest, (side - place) / direction)
                 elif direction < -1e-12:
                     nearest = min(nearest, -place / direction)
-            for seen, (other_x, other_y) in enumerate(places):
+            for other, (other_x, other_y) in enumerate(places):
                 along = (other_x - x) * across + (other_y - y) * upward
                 beside = (other_y - y) * across - (other_x - x) * upward
-                if seen != seer and along > 0 and abs(beside) <= RADIUS:
+                if other != ball and along > 0 and abs(beside) <= RADIUS:
                     nearest = min(nearest, along - math.sqrt(RADIUS**2 - beside**2))
-            ranges[seer, ray] = nearest
+            ranges[ball, ray] = nearest
     return ranges
 
 
 def episode(env: BallsEnv, actions: Float[np.ndarray, "steps forces"]) -> Callable[[], None]:
-    """Give a function that runs an episode with these actions."""
+    """Build a function that runs an episode with these actions."""
 
     def run() -> None:
         env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""Measure the judges against closed forms, and write the tables of docs/results.md."""
+"""Compare the exact estimators with closed forms, and write the tables of docs/results.md."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def entropy(probability: float) -> float:
 
 
 def channels() -> Iterator[tuple[str, np.ndarray, float]]:
-    """Give channels whose capacity is known in closed form."""
+    """Yield channels whose capacity is known in closed form: name, matrix, capacity."""
     for e in (0.01, 0.11, 0.3):
         symmetric = np.array([[1 - e, e], [e, 1 - e]])
         yield f"binary symmetric, {e}", symmetric, math.log(2) - entropy(e)
@@ -35,15 +35,15 @@ def judge_channels() -> Table:
     """Compare Blahut-Arimoto with closed forms."""
     rows: Table = []
     for name, matrix, truth in channels():
-        found = emp.blahut_arimoto(matrix)
+        capacity = emp.blahut_arimoto(matrix)
         rows.append(
             {
                 "channel": name,
                 "closed form": f"{truth:.6f}",
-                "Blahut-Arimoto": f"{found.value:.6f}",
-                "error": f"{found.value - truth:+.1e}",
-                "upper - lower": f"{found.upper - found.lower:.1e}",
-                "iterations": found.iterations,
+                "Blahut-Arimoto": f"{capacity.value:.6f}",
+                "error": f"{capacity.value - truth:+.1e}",
+                "upper - lower": f"{capacity.upper - capacity.lower:.1e}",
+                "iterations": capacity.iterations,
             }
         )
     return rows
@@ -115,20 +115,20 @@ def judge_linear() -> Table:
         for power in powers:
             noise = noise + observation @ power @ np.diag(process**2) @ power.T @ observation.T
         truth = _pour(np.linalg.eigvals(np.linalg.solve(noise, gain @ gain.T)).real, 2 * steps / 3)
-        found = float(emp.gaussian_empowerment(world, jnp.zeros(3), steps=steps))
+        value = float(emp.gaussian_empowerment(world, jnp.zeros(3), steps=steps))
         rows.append(
             {
                 "n": steps,
                 "bisection on the water level": f"{truth:.5f}",
-                "gaussian_empowerment": f"{found:.5f}",
-                "error": f"{found - truth:+.1e}",
+                "gaussian_empowerment": f"{value:.5f}",
+                "error": f"{value - truth:+.1e}",
             }
         )
     return rows
 
 
 def _pour(strengths: np.ndarray, power: float) -> float:
-    """Find the water level by bisection: slow and obvious."""
+    """Compute the capacity by bisection on the water level: slow and obvious."""
     heights = 1 / strengths[strengths > 1e-12]
     low, high = 0.0, power + heights.max()
     for _ in range(200):

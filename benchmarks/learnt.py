@@ -1,4 +1,4 @@
-"""Act in worlds learnt from data alone, over seeds, and compare with what is known."""
+"""Train agents in learnt models of the pendulum over seeds; compare with exact empowerment."""
 
 import argparse
 import tempfile
@@ -12,49 +12,47 @@ from scipy.stats import spearmanr
 
 from benchmarks.tables import Table, write_table
 from empowerment.capacity import exact_landscape
-from empowerment.experiments import PRESETS, evaluate_agent, train_agent
-from empowerment.experiments.charts import learnt_landscape
-from empowerment.experiments.landscape import grid_states
+from empowerment.runs import PRESETS, evaluate_agent, grid_states, learnt_landscape, train_run
 from empowerment.worlds import Pendulum
 
 _GRID = "21x17"
-_PRESET = PRESETS["pendulum-learnt"]
+_PRESET = PRESETS["pendulum-learnt"].experiment
 
 
 def exact(states: np.ndarray) -> np.ndarray:
-    """Give the exact empowerment of the pendulum, seen with the same resolution."""
+    """Compute the exact empowerment of the pendulum, perceived with the same resolution."""
     assert _PRESET.resolution is not None
-    world = Pendulum(resolution=_PRESET.resolution)
-    found = exact_landscape(
-        world, jnp.asarray(states, float), steps=_PRESET.steps, key=jax.random.key(0)
+    world, steps = Pendulum(resolution=_PRESET.resolution), _PRESET.agent.steps
+    capacities = exact_landscape(
+        world, jnp.asarray(states, float), steps=steps, key=jax.random.key(0)
     )
-    return np.array([each.value for each in found])
+    return np.array([capacity.value for capacity in capacities])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--episodes", type=int, default=100)
-    given = parser.parse_args()
+    parser.add_argument("--episodes", type=int, default=100, help="episodes of each evaluation")
+    options = parser.parse_args()
     states = grid_states(Pendulum(), _GRID)
     truth = exact(states)
     rows: Table = []
-    for seed in given.seeds:
+    for seed in options.seeds:
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            made = train_agent(_PRESET, folder=Path(folder) / "run", seed=seed)
-            taken = time.monotonic() - start
-            bound = learnt_landscape(made, states)
-            found = evaluate_agent(made, episodes=given.episodes)
-        upright = found["time_to_upright_median_s"]
+            run = train_run(_PRESET, folder=Path(folder) / "run", seed=seed)
+            seconds = time.monotonic() - start
+        bound = learnt_landscape(run, states)
+        figures = evaluate_agent(run, episodes=options.episodes)
+        upright = figures["time_to_upright_median_s"]
         row: dict[str, object] = {
             "seed": seed,
             "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
             "mean of bound - exact": f"{np.mean(bound - truth):.3f}",
-            "held_fraction": f"{found['held_fraction']:.2f}",
+            "held_fraction": f"{figures['held_fraction']:.2f}",
             "time to upright / s": "never" if upright is None else f"{upright:.2f}",
-            "uniform held": f"{found['uniform']['held_fraction']:.2f}",
-            "seconds": round(taken),
+            "uniform held": f"{figures['uniform']['held_fraction']:.2f}",
+            "seconds": round(seconds),
         }
         rows.append(row)
         print(row, flush=True)

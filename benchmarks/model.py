@@ -1,6 +1,6 @@
-"""Measure models learnt from data: how well they predict, and how fast they learn.
+"""Evaluate learnt models: prediction errors, an ablation, and the speed of training.
 
-PyTorch is needed for the speed alone and is in no lock file; a build for the CPU is enough.
+PyTorch is only needed for the speed and is not in the lock file; a CPU build is enough.
 """
 
 import argparse
@@ -8,6 +8,7 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,28 +21,17 @@ from benchmarks.channel import interleaved, pin
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
 from empowerment.environments import ENVIRONMENTS, PENDULUM_ANYWHERE
-from empowerment.experiments import PRESETS, ModelSettings, fit_model
-from empowerment.model import DVBF, Scaling, Sequences, dvbf, evaluate_model
+from empowerment.model import DVBF, ModelSettings, Scaling, Sequences, dvbf, evaluate_model
 from empowerment.model import training as model_training
+from empowerment.runs import PRESETS, fit_model
 
 _HORIZONS = (1, 10, 20, 30)
+_BALL = ModelSettings(latent_size=32, outlier_probability=0.0)
 _SYSTEMS: dict[str, tuple[str, int, ModelSettings]] = {
-    "ball, 32 axes": (
-        ENVIRONMENTS["ball"],
-        20_000,
-        ModelSettings(latent_size=32, outlier_probability=0.0),
-    ),
-    "ball, 6 axes": (
-        ENVIRONMENTS["ball"],
-        20_000,
-        ModelSettings(latent_size=6, outlier_probability=0.0),
-    ),
-    "ball, 32 axes, as printed": (
-        ENVIRONMENTS["ball"],
-        20_000,
-        ModelSettings(latent_size=32, as_published=True, outlier_probability=0.0),
-    ),
-    "pendulum": (PENDULUM_ANYWHERE, 10_000, PRESETS["pendulum-learnt"].model),
+    "ball, 32 axes": (ENVIRONMENTS["ball"], 20_000, _BALL),
+    "ball, 6 axes": (ENVIRONMENTS["ball"], 20_000, replace(_BALL, latent_size=6)),
+    "ball, 32 axes, as printed": (ENVIRONMENTS["ball"], 20_000, replace(_BALL, as_published=True)),
+    "pendulum": (PENDULUM_ANYWHERE, 10_000, PRESETS["pendulum-learnt"].experiment.model),
 }
 _ABLATED: dict[str, Callable[[], Any]] = {
     "all": contextlib.nullcontext,
@@ -51,18 +41,18 @@ _ABLATED: dict[str, Callable[[], Any]] = {
     "no clipping": lambda: patch.object(model_training, "_CLIP", 1e9),
     "no early stop": lambda: patch.object(model_training, "_PATIENCE", 1e9),
 }
-"""What practice needs beyond the paper, each left out by itself."""
+"""What training needs beyond the paper, left out one at a time."""
 
 _LONG_STEPS = 40
-"""Of an episode to judge by, where episodes to learn from are shorter."""
+"""Length of evaluation episodes of the pendulum, whose training episodes are shorter."""
 
-_JUDGED_STEPS = 5_000
+_EVALUATION_STEPS = 5_000
 _UPDATES = 20
 _SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
 
 
 def prediction(seeds: int, systems: list[str]) -> None:
-    """Judge models on fresh data, over seeds."""
+    """Evaluate models on fresh data, over seeds."""
     rows: Table = []
     for name in systems:
         environment, steps, settings = _SYSTEMS[name]
@@ -71,52 +61,55 @@ def prediction(seeds: int, systems: list[str]) -> None:
             start = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
-            taken = time.monotonic() - start
-            fresh, _ = collect(_judged(environment), steps=_JUDGED_STEPS, seed=1000 + seed)
-            found = evaluate_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
+            seconds = time.monotonic() - start
+            fresh, _ = collect(_long(environment), steps=_EVALUATION_STEPS, seed=1000 + seed)
+            errors = evaluate_model(
+                fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed
+            )
             row: dict[str, object] = {"system": name, "seed": seed}
-            for horizon, error in zip(_HORIZONS, found.model, strict=True):
+            for horizon, error in zip(_HORIZONS, errors.model, strict=True):
                 row[f"h = {horizon}"] = f"{error:.5f}"
-            row["persistence at 20"] = f"{found.persistence[2]:.2f}"
-            row["linear at 20"] = f"{found.linear[2]:.3f}"
-            row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in found.coverage)
-            row["seconds"] = round(taken)
+            row["persistence at 20"] = f"{errors.persistence[2]:.2f}"
+            row["linear at 20"] = f"{errors.linear[2]:.3f}"
+            row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in errors.coverage)
+            row["seconds"] = round(seconds)
             rows.append(row)
             print(row, flush=True)
     write_table("prediction", rows, by=("system", "seed"))
 
 
-def _judged(environment: str) -> Callable[[], gymnasium.Env]:
-    """Make an environment with episodes long enough to predict far."""
+def _long(environment: str) -> Callable[[], gymnasium.Env]:
+    """Return a factory of the environment with episodes long enough for all horizons."""
     steps = _LONG_STEPS if environment == PENDULUM_ANYWHERE else None
     return lambda: gymnasium.make(environment, max_episode_steps=steps)
 
 
 def ablation(seeds: int) -> None:
-    """Leave out one thing at a time, and judge the models of a ball on fresh data."""
+    """Leave out one thing at a time, and evaluate models of a ball on fresh data."""
     environment, steps, settings = _SYSTEMS["ball, 32 axes"]
     rows: Table = []
     for name, without in _ABLATED.items():
         for seed in range(seeds):
             data, _ = collect(environment, steps=steps, seed=seed)
-            jax.clear_caches()  # What is left out is a constant of compiled functions.
+            jax.clear_caches()  # The patched constants are compiled in.
             with tempfile.TemporaryDirectory() as folder, without():
                 fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
-                fresh, _ = collect(environment, steps=_JUDGED_STEPS, seed=1000 + seed)
-                found = evaluate_model(
+                fresh, _ = collect(environment, steps=_EVALUATION_STEPS, seed=1000 + seed)
+                errors = evaluate_model(
                     fitted.model, fitted.train, fresh, horizons=(1, 10, 30), seed=seed
                 )
+            updates, last = fitted.about["history"][-1]
             row: dict[str, object] = {"left out": name, "seed": seed}
-            row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), found.model, strict=True)}
-            row["held out / nats"] = f"{fitted.about['history'][-1][1]['held_out']:.2f}"
-            row["updates"] = fitted.about["history"][-1][0]
+            row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), errors.model, strict=True)}
+            row["held out / nats"] = f"{last['held_out']:.2f}"
+            row["updates"] = updates
             rows.append(row)
             print(row, flush=True)
     write_table("ablation", rows, by=("left out", "seed"))
 
 
 def jax_updates() -> Callable[[], None]:
-    """Give a function that makes `_UPDATES` updates."""
+    """Build a function that makes `_UPDATES` updates."""
     one = jnp.ones(_SIZES["observed"])
     units = Scaling(0 * one, one), Scaling(jnp.zeros(2), jnp.ones(2))
     model = DVBF(*units, latent_size=_SIZES["latent"], width=_SIZES["width"], key=jax.random.key(0))
@@ -145,14 +138,14 @@ def jax_updates() -> Callable[[], None]:
 
 
 def torch_updates() -> Callable[[], None]:
-    """Give the same in PyTorch, as one would write it: modules, autograd, Adam."""
+    """Build the same in idiomatic PyTorch: modules, autograd, Adam."""
     import torch  # pyright: ignore[reportMissingImports]
     import torch.nn.functional as F  # pyright: ignore[reportMissingImports]  # noqa: N812
     from torch import nn  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    size, seen, width = _SIZES["latent"], _SIZES["observed"], _SIZES["width"]
+    size, observed, width = _SIZES["latent"], _SIZES["observed"], _SIZES["width"]
 
     def network(in_size: int, out_size: int) -> Any:
         return nn.Sequential(nn.Linear(in_size, width), nn.Tanh(), nn.Linear(width, out_size))
@@ -160,13 +153,13 @@ def torch_updates() -> Callable[[], None]:
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.recognition = network(seen, 2 * size)
+            self.recognition = network(observed, 2 * size)
             self.start = network(size, size)
             self.transition = network(size + 2, 3 * size)
-            self.measurement = network(seen, 2 * size)
-            self.decoder = network(size, seen)
-            self.noise = nn.Parameter(torch.zeros(seen))
-            self.drift = nn.Parameter(torch.zeros(seen))
+            self.measurement = network(observed, 2 * size)
+            self.decoder = network(size, observed)
+            self.noise = nn.Parameter(torch.zeros(observed))
+            self.drift = nn.Parameter(torch.zeros(observed))
 
         def step(self, state: Any, action: Any) -> Any:
             change, prior, trust = self.transition(torch.cat([state, action], -1)).chunk(3, -1)
@@ -193,15 +186,15 @@ def torch_updates() -> Callable[[], None]:
                 blind = torch.where(time_ > switch, blind, state)
                 states.append(state)
                 blinds.append(blind)
-            seen_ = torch.distributions.Normal(
+            filtered = torch.distributions.Normal(
                 self.decoder(torch.stack(states, 1)), 1e-3 + (10 * self.noise).exp()
             )
-            foreseen = torch.distributions.Normal(
+            predicted = torch.distributions.Normal(
                 self.decoder(torch.stack(blinds, 1)), 1e-3 + (10 * self.drift).exp()
             )
             past = torch.arange(1, length)[None] > switch
-            prediction = (foreseen.log_prob(observations[:, 1:]).sum(-1) * past).sum(1)
-            gain = seen_.log_prob(observations).sum((1, 2)) - divergence + 0.2 * prediction
+            prediction = (predicted.log_prob(observations[:, 1:]).sum(-1) * past).sum(1)
+            gain = filtered.log_prob(observations).sum((1, 2)) - divergence + 0.2 * prediction
             return -gain.mean() / length
 
     def _divergence(mean: Any, scale: Any) -> Any:
@@ -209,7 +202,7 @@ def torch_updates() -> Callable[[], None]:
 
     model = Model()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    rows, acts = torch.randn(5000, seen), 2 * torch.rand(5000, 2) - 1
+    rows, acts = torch.randn(5000, observed), 2 * torch.rand(5000, 2) - 1
 
     def run() -> None:
         for _ in range(_UPDATES):
@@ -223,33 +216,32 @@ def torch_updates() -> Callable[[], None]:
 
 
 def speed() -> None:
-    """Time both side by side, on one core."""
+    """Time both in turns, on one core."""
     pin()
-    mine, other = interleaved(jax_updates(), torch_updates())
+    own, other = interleaved(jax_updates(), torch_updates())
     assert other is not None
     row: dict[str, object] = {
         **_SIZES,
-        "ours / ms": f"{1e3 * mine / _UPDATES:.1f}",
+        "ours / ms": f"{1e3 * own / _UPDATES:.1f}",
         "PyTorch eager / ms": f"{1e3 * other / _UPDATES:.1f}",
-        "ratio": f"{other / mine:.1f}",
+        "ratio": f"{other / own:.1f}",
     }
     write_table("model-speed", [row])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "what", choices=("prediction", "ablation", "speed"), nargs="?", default="speed"
-    )
-    parser.add_argument("--seeds", type=int, default=3)
+    choices = ("prediction", "ablation", "speed")
+    parser.add_argument("what", choices=choices, nargs="?", default="speed")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0")
     parser.add_argument("--systems", nargs="+", choices=_SYSTEMS, default=list(_SYSTEMS))
-    given = parser.parse_args()
-    if given.what == "speed":
+    options = parser.parse_args()
+    if options.what == "speed":
         speed()
-    elif given.what == "ablation":
-        ablation(given.seeds)
+    elif options.what == "ablation":
+        ablation(options.seeds)
     else:
-        prediction(given.seeds, given.systems)
+        prediction(options.seeds, options.systems)
 
 
 if __name__ == "__main__":

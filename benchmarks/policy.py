@@ -1,4 +1,4 @@
-"""Time an update of Algorithm 1 against PyTorch, and how it grows with n, T, M and width."""
+"""Time an update of Algorithm 1 against PyTorch, and its growth with n, T, M and width."""
 
 import argparse
 import math
@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 import empowerment as emp
-from benchmarks.channel import interleaved, pin, say_ratio
+from benchmarks.channel import interleaved, pin, print_ratio
 from benchmarks.tables import Table, write_table
-from empowerment.policy import training
+from empowerment.policy import Agent, training
 
 _UPDATES = 5
 _ROUNDS = 15
@@ -22,12 +22,12 @@ _USUAL = {"steps": 5, "horizon": 20, "num_starts": 128, "width": 128, "depth": 2
 def jax_updates(
     *, steps: int, horizon: int, num_starts: int, width: int, depth: int
 ) -> Callable[[], None]:
-    """Give a function that makes `_UPDATES` joint updates of policy, source and planning."""
+    """Build a function that makes `_UPDATES` joint updates of policy, source and planning."""
     world = emp.Bounded(emp.Pendulum())
     keys = jax.random.split(jax.random.key(0), 3)
     sizes = {"width": width, "depth": depth}
     channel = emp.make_channel(world, family="gaussian", steps=steps, **sizes, key=keys[0])
-    agent = emp.Agent(emp.Policy(world.states, 1, **sizes, key=keys[1]), channel)
+    agent = Agent(emp.Policy(world.states, 1, **sizes, key=keys[1]), channel)
     state = training.init(agent, key=keys[2])
     betas, rates = jnp.full(_UPDATES, 50.0), jnp.full(_UPDATES, 1e-3)
 
@@ -44,7 +44,7 @@ def jax_updates(
 def torch_updates(
     *, steps: int, horizon: int, num_starts: int, width: int, depth: int
 ) -> Callable[[], None]:
-    """Give the same in PyTorch, as one would write it: modules, autograd, Adam."""
+    """Build the same in idiomatic PyTorch: modules, autograd, Adam."""
     import torch  # pyright: ignore[reportMissingImports]
     from torch import nn  # pyright: ignore[reportMissingImports]
 
@@ -99,13 +99,13 @@ def torch_updates(
                 state = transition(state, action)
                 states.append(state)
             along = torch.cat(states)
-            seen = features(along)
-            of_source = gaussian(source(seen))
+            inputs = features(along)
+            of_source = gaussian(source(inputs))
             plan = of_source.rsample()
             still = mean_observation(along, torch.zeros_like(plan))
             successor = mean_observation(along, plan)
             successor = successor + 0.05 * torch.randn_like(successor)
-            of_planning = gaussian(planning(torch.cat([seen, 4 * (successor - still)], dim=-1)))
+            of_planning = gaussian(planning(torch.cat([inputs, 4 * (successor - still)], dim=-1)))
             bound = (of_planning.log_prob(plan) - of_source.log_prob(plan)).mean()
             loss = divergence / horizon / 50 - bound
             optimiser.zero_grad()
@@ -118,7 +118,7 @@ def torch_updates(
 
 
 def compare() -> None:
-    """Time both at two depths."""
+    """Compare with PyTorch at two depths."""
     for depth in (2, 4):
         sizes = {**_USUAL, "depth": depth}
         ours = jax_updates(**sizes)
@@ -128,13 +128,13 @@ def compare() -> None:
             theirs = None
         own, other = interleaved(ours, theirs)
         print(f"Algorithm 1, M 128, T 20, n 5, {depth} layers of 128, one core, interleaved")
-        say_ratio(own / _UPDATES, None if other is None else other / _UPDATES)
+        print_ratio(own / _UPDATES, None if other is None else other / _UPDATES)
 
 
-def growth() -> Table:
-    """Time an update with one size changed at a time, against the usual.
+def measure_growth() -> Table:
+    """Time an update with one size changed at a time.
 
-    The processor's time counts: on one core that is what an update takes on a quiet machine.
+    It is processor time: on one core, what an update takes on an idle machine.
     """
     rows: Table = []
     for name, values in {
@@ -145,21 +145,21 @@ def growth() -> Table:
     }.items():
         runs = {value: jax_updates(**{**_USUAL, name: value}) for value in values}
         best = dict.fromkeys(values, math.inf)
-        for _ in range(_ROUNDS):  # In turns: what else goes on meets all of them alike.
+        for _ in range(_ROUNDS):  # In turns, so that all share the load of the machine.
             for value, run in runs.items():
                 start = time.process_time()
                 run()
                 best[value] = min(best[value], (time.process_time() - start) / _UPDATES)
         for before, value in zip((None, *values), values, strict=False):
-            grown = ""
+            growth = ""
             if before is not None:
-                grown = f"{best[value] / best[before]:.2f} for {value / before:g}"
+                growth = f"{best[value] / best[before]:.2f} for {value / before:g}"
             rows.append(
                 {
                     "what": name,
                     "value": value,
                     "update": f"{1e3 * best[value]:.1f} ms",
-                    "growth": grown,
+                    "growth": growth,
                 }
             )
             print(rows[-1], flush=True)
@@ -168,11 +168,11 @@ def growth() -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--growth", action="store_true", help="how it grows, to docs/results.md")
-    chosen = parser.parse_args()
+    parser.add_argument("--growth", action="store_true", help="write the growth to docs/results.md")
+    options = parser.parse_args()
     pin()
-    if chosen.growth:
-        write_table("growth", growth())
+    if options.growth:
+        write_table("growth", measure_growth())
     else:
         compare()
 

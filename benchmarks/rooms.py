@@ -3,6 +3,7 @@
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +12,19 @@ from scipy.stats import spearmanr
 
 from benchmarks.tables import beside, write_table
 from empowerment.capacity import exact_landscape
-from empowerment.experiments import PRESETS, evaluate_run, train_agent
-from empowerment.experiments.charts import learnt_landscape, truth_of
-from empowerment.experiments.landscape import grid_states
+from empowerment.runs import (
+    PRESETS,
+    TrainedRun,
+    evaluate_run,
+    grid_states,
+    known_world,
+    learnt_landscape,
+    train_run,
+)
 
 _GRID = "15x15"
 _REACH = 1.0
-"""How far a ball gets in a step: farther from all walls, its empowerment is the same."""
+"""Longest move of a ball in a step: farther from all walls, its empowerment is constant."""
 
 _FIGURES = {
     "touching": ("wall_touch_fraction", 4),
@@ -30,65 +37,75 @@ _FIGURES = {
 
 
 def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
-    """Train one ball by one step and by ten, and compare what both do."""
+    """Train one ball with plans of one step and of ten, and compare their behaviour."""
     row: dict[str, object] = {"seed": seed}
-    where = {}
+    occupancy = {}
     for preset in ("ball", "ball-10step"):
-        start = time.monotonic()
         own = folder / f"{preset}-{seed}"
-        made = train_agent(PRESETS[preset], folder=own, seed=seed, resume=own.exists())
-        taken = time.monotonic() - start
-        found = evaluate_run(own, episodes=episodes)
-        steps = PRESETS[preset].steps
+        run, figures, seconds = _train(preset, seed, episodes, own)
+        steps = run.experiment.agent.steps
         row |= {
-            f"touching, n = {steps}": beside(found, "wall_touch_fraction", 4),
-            f"wall distance, n = {steps}": beside(found, "mean_wall_distance", 2),
-            f"inward, n = {steps}": f"{found['inward_fraction']:.3f}",
-            f"seconds, n = {steps}": round(taken),
+            f"touching, n = {steps}": beside(figures, "wall_touch_fraction", 4),
+            f"wall distance, n = {steps}": beside(figures, "mean_wall_distance", 2),
+            f"inward, n = {steps}": f"{figures['inward_fraction']:.3f}",
+            f"seconds, n = {steps}": seconds,
         }
         rows = np.loadtxt(own / "positions.csv", delimiter=",", skiprows=1)
-        where[preset] = rows[:, 3] / rows[:, 3].sum()
+        occupancy[preset] = rows[:, 3] / rows[:, 3].sum()
         if steps == 1:
-            world = truth_of(made)[1]
-            states = grid_states(world, _GRID)
-            bound = learnt_landscape(made, states)
-            exact = exact_landscape(world, jnp.asarray(states), steps=1, key=jax.random.key(0))
-            truth = [each.value for each in exact]
-            low, high = world.states.low + _REACH, world.states.high - _REACH
-            inner = np.all((states > low) & (states < high), axis=1)
-            plateau = bound[inner].std() / bound[inner].mean()
-            row |= {
-                "plateau": f"{plateau:.3f}",
-                "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
-            }
-    row["overlap"] = f"{np.minimum(*where.values()).sum():.2f}"
+            row |= _against_exact(run)
+    row["overlap"] = f"{np.minimum(*occupancy.values()).sum():.2f}"
     return row
 
 
-def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
-    """Train four balls and see what they do."""
+def _train(
+    preset: str, seed: int, episodes: int, folder: Path
+) -> tuple[TrainedRun, dict[str, Any], int]:
+    """Train or resume a run and evaluate it; return the seconds of training, too."""
     start = time.monotonic()
-    own = folder / f"balls-{seed}"
-    train_agent(PRESETS["balls"], folder=own, seed=seed, resume=own.exists())
-    taken = time.monotonic() - start
-    found = evaluate_run(own, episodes=episodes)
+    experiment = PRESETS[preset].experiment
+    run = train_run(experiment, folder=folder, seed=seed, resume=folder.exists())
+    seconds = round(time.monotonic() - start)
+    return run, evaluate_run(folder, episodes=episodes), seconds
+
+
+def _against_exact(run: TrainedRun) -> dict[str, str]:
+    """Compare the bound in the learnt world with the exact empowerment of the known one."""
+    known = known_world(run)
+    assert known is not None
+    world = known[1]
+    states = grid_states(world, _GRID)
+    bound = learnt_landscape(run, states)
+    exact = exact_landscape(world, jnp.asarray(states), steps=1, key=jax.random.key(0))
+    truth = [capacity.value for capacity in exact]
+    low, high = world.states.low + _REACH, world.states.high - _REACH
+    inner = bound[np.all((states > low) & (states < high), axis=1)]
+    return {
+        "plateau": f"{inner.std() / inner.mean():.3f}",
+        "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
+    }
+
+
+def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+    """Train four balls, and evaluate their behaviour."""
+    _, figures, seconds = _train("balls", seed, episodes, folder / f"balls-{seed}")
     row: dict[str, object] = {"seed": seed}
-    row |= {name: beside(found, *figure) for name, figure in _FIGURES.items()}
-    return row | {"inward": f"{found['inward_fraction']:.3f}", "seconds": round(taken)}
+    row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
+    return row | {"inward": f"{figures['inward_fraction']:.3f}", "seconds": seconds}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("ball", "balls"))
+    parser.add_argument("what", choices=("ball", "balls"), help="one ball, or four")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--out", type=Path, default=Path("results/rooms"))
-    given = parser.parse_args()
-    measure = ball if given.what == "ball" else balls
-    for seed in given.seeds:
-        row = measure(seed, given.episodes, given.out)
+    parser.add_argument("--episodes", type=int, default=50, help="episodes of each evaluation")
+    parser.add_argument("--out", type=Path, default=Path("results/rooms"), help="folder of runs")
+    options = parser.parse_args()
+    measure = ball if options.what == "ball" else balls
+    for seed in options.seeds:
+        row = measure(seed, options.episodes, options.out)
         print(row, flush=True)
-        write_table(f"{given.what}-seeds", [row], by=("seed",))
+        write_table(f"{options.what}-seeds", [row], by=("seed",))
 
 
 if __name__ == "__main__":

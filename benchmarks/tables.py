@@ -1,4 +1,4 @@
-"""Tables of measurements: raw in docs/results, for reading in docs/results.md."""
+"""Tables of results: as JSON in docs/results, and as Markdown in docs/results.md."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ Table = list[dict[str, object]]
 
 
 def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
-    """Keep a table, and put it where docs/results.md has its name.
+    """Store a table, and insert it into docs/results.md between the marks of its name.
 
     Args:
-        name: Of the table.
-        rows: What was measured.
-        by: The columns that tell rows apart: rows measured before that differ in them stay.
+        name: Name of the table.
+        rows: The results.
+        by: Columns that identify a row: stored rows with other values in them are kept.
     """
     path = _DOCS / "results" / f"{name}.json"
     if by and path.exists():
@@ -33,10 +33,10 @@ def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
     page.write_text(f"{before}{begin}\n\n{_markdown(rows)}\n\n{end}{after}", encoding="utf-8")
 
 
-def beside(found: dict[str, Any], name: str, digits: int) -> str:
-    """Give a figure for the mean action, for actions drawn, for random ones and, if any, none."""
-    others = [found[who][name] for who in ("sampled", "uniform", "zero") if who in found]
-    return " / ".join(f"{value:.{digits}f}" for value in (found[name], *others))
+def beside(figures: dict[str, Any], name: str, digits: int) -> str:
+    """Format a figure of the mean action, sampled, random and, where evaluated, zero actions."""
+    others = [figures[actor][name] for actor in ("sampled", "uniform", "zero") if actor in figures]
+    return " / ".join(f"{value:.{digits}f}" for value in (figures[name], *others))
 
 
 def _markdown(rows: Table) -> str:

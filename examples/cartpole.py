@@ -1,24 +1,23 @@
-"""A world of one's own: a cart with a pole, and a policy that keeps its options open.
+"""A custom world: a pole on a cart, balanced by a policy that seeks empowered states.
 
     python examples/cartpole.py
 
-There is no reward. A pole that has fallen cannot be moved any more, so there is no empowerment
-in it; the policy keeps the pole up because that keeps its options open.
+There is no reward. A pole that has fallen cannot be moved any more, so its empowerment is zero;
+the policy keeps the pole up because that keeps its options open.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import empowerment as emp
 
 FALLEN = 0.8
-"""Radians from upright beyond which a pole has fallen."""
+"""Angle in radians beyond which the pole has fallen."""
 
 
 class CartPole(emp.AbstractWorld):
-    """A pole on a cart that is pushed with up to 10 N; a pole that has fallen stays down."""
+    """A pole on a cart that is pushed with up to 10 N; a fallen pole stays down."""
 
     states: emp.Box = eqx.field(
         default_factory=lambda: emp.Box(
@@ -28,11 +27,11 @@ class CartPole(emp.AbstractWorld):
     actions: emp.Box = eqx.field(default_factory=lambda: emp.Box([-10.0], [10.0], ("force",)))
 
     def initial(self) -> emp.Uniform:
-        """Start nearly at rest, nearly upright."""
+        """Return the distribution of start states: nearly at rest and upright."""
         return emp.Uniform(jnp.full(3, -0.1), jnp.full(3, 0.1))
 
     def transition(self, state: jax.Array, action: jax.Array) -> emp.Gaussian:
-        """Move for a twentieth of a second (Barto, Sutton and Anderson, 1983)."""
+        """Simulate 0.05 s (Barto, Sutton and Anderson, 1983)."""
         velocity, angle, turning = state
         sin, cos = jnp.sin(angle), jnp.cos(angle)
         push = (action[0] + 0.05 * turning**2 * sin) / 1.1
@@ -42,27 +41,20 @@ class CartPole(emp.AbstractWorld):
         return emp.Gaussian(jnp.where(jnp.abs(angle) > FALLEN, state, moved), jnp.zeros(3))
 
     def emission(self, state: jax.Array) -> emp.Gaussian:
-        """Feel the pole, to within a few degrees; how fast the cart is does not matter."""
+        """Perceive the pole to within a few degrees, but not the velocity of the cart."""
         return emp.Gaussian(state[1:], jnp.array([0.05, 0.2]))
 
 
 def train(channel_updates: int = 1000, policy_updates: int = 1000, seed: int = 0) -> emp.Policy:
-    """Train a channel, a fit to its bound, and a policy."""
-    world = emp.Bounded(CartPole())
-    keys = jax.random.split(jax.random.key(seed), 6)
-    channel = emp.make_channel(world, family="auto", steps=5, key=keys[0])
-    trained = emp.train(channel, world, num_updates=channel_updates, key=keys[1])
-    bound = emp.fit_surrogate(trained.channel, world, key=keys[2])
-    agent = emp.Agent(
-        emp.Policy(world.states, 1, key=keys[3]),
-        critic=emp.Critic(world.states, bound.mean, key=keys[4]),
+    """Train a policy that seeks empowered states."""
+    settings = emp.AgentSettings(
+        steps=5, channel_updates=channel_updates, policy_updates=policy_updates
     )
-    betas = np.full(policy_updates, 200.0)
-    return emp.train_policy(agent, world, bound, betas=betas, key=keys[5]).state.agent.policy
+    return emp.train_agent(CartPole(), settings, key=jax.random.key(seed)).policy
 
 
 def balance(policy: emp.Policy, num_steps: int = 200) -> float:
-    """Give the share of ten seconds, from nearly upright, that the pole is up."""
+    """Return the fraction of 10 s, started nearly upright, during which the pole is up."""
     world = emp.Bounded(CartPole())
 
     def step(state: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
@@ -78,5 +70,5 @@ def balance(policy: emp.Policy, num_steps: int = 200) -> float:
 if __name__ == "__main__":
     world = emp.Bounded(CartPole())
     untrained = emp.Policy(world.states, 1, key=jax.random.key(0))
-    print(f"untrained, the pole is up {balance(untrained):.0%} of the time")
-    print(f"trained, {balance(train()):.0%}")
+    print(f"Untrained policy: the pole is up {balance(untrained):.0%} of the time.")
+    print(f"Trained policy: {balance(train()):.0%}.")

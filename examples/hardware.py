@@ -1,9 +1,9 @@
-"""Control a device over a socket that delays and drops what it sends, with a filter in between.
+"""Control a simulated device over a UDP socket that delays and drops observations.
 
-A pendulum runs in a thread of its own, in its own time, behind a local UDP socket: it sends an
-observation twenty times a second, some of them late, some never, and obeys the newest torque it
-got. On this side there is a `Device` of two methods, `read` and `write`, and nothing else changes
-for hardware of your own.
+A pendulum runs in a thread, in real time, behind a local socket: it sends an observation twenty
+times a second, some of them late and some never, and applies the latest torque it has received.
+The controller sees a `Device` with two methods, `read` and `write`; for hardware of your own,
+replace `UdpDevice`.
 
     empower train pendulum --out runs/pendulum
     python examples/hardware.py runs/pendulum
@@ -28,13 +28,13 @@ OBSERVATION, TORQUE = struct.Struct("<2f"), struct.Struct("<f")
 
 
 class Plant(threading.Thread):
-    """A pendulum that nobody waits for.
+    """A simulated pendulum that runs in real time.
 
     Args:
-        drop: The share of observations that never arrive.
-        delay: The most that an observation is late, in seconds.
-        interval: Between two of its steps, in seconds; its physics is always that of 0.05 s.
-        seed: Of what is dropped and delayed.
+        drop: Fraction of observations that are dropped.
+        delay: Maximal delay of an observation, in seconds.
+        interval: Seconds between two steps; each step simulates 0.05 s.
+        seed: Random seed.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Plant(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Move, tell, obey, until it is stopped."""
+        """Receive torques, simulate, and send observations until stopped."""
         angle, velocity, peer = math.pi, 0.0, None
-        late: list[tuple[float, bytes]] = []
+        pending: list[tuple[float, bytes]] = []
         due = time.monotonic()
         while not self.stopping.is_set():
             try:
-                while True:  # Only the newest torque counts.
+                while True:  # Only the latest torque counts.
                     data, peer = self.socket.recvfrom(64)
                     self.torque = TORQUE.unpack(data)[0] if len(data) == TORQUE.size else 0.0
             except BlockingIOError:
@@ -69,12 +69,12 @@ class Plant(threading.Thread):
             self.angles.append(wrapped)
             if self.random.random() >= self.drop:
                 arrival = time.monotonic() + self.random.uniform(0, self.delay)
-                late.append((arrival, OBSERVATION.pack(wrapped, velocity)))
+                pending.append((arrival, OBSERVATION.pack(wrapped, velocity)))
             due += self.interval
             while time.monotonic() < due:
                 now = time.monotonic()
-                for each in [each for each in late if each[0] <= now]:
-                    late.remove(each)
+                for each in [each for each in pending if each[0] <= now]:
+                    pending.remove(each)
                     if peer is not None:
                         self.socket.sendto(each[1], peer)
                 time.sleep(0.001)
@@ -82,10 +82,10 @@ class Plant(threading.Thread):
 
 
 class UdpDevice:
-    """What the controller sees of it: the newest observation, or none.
+    """The controller's side of the socket.
 
     Args:
-        address: Of the plant.
+        address: Address of the plant.
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
@@ -94,16 +94,16 @@ class UdpDevice:
         self.socket.settimeout(0.0)
 
     def read(self) -> np.ndarray | None:
-        """Give the newest observation that has arrived since the last time; never wait."""
-        newest = None
+        """Return the latest observation since the last call, or none; never block."""
+        latest = None
         try:
             while True:
-                newest = self.socket.recv(64)
+                latest = self.socket.recv(64)
         except (BlockingIOError, ConnectionRefusedError):
             pass
-        if newest is None or len(newest) != OBSERVATION.size:
+        if latest is None or len(latest) != OBSERVATION.size:
             return None
-        return np.array(OBSERVATION.unpack(newest), np.float32)
+        return np.array(OBSERVATION.unpack(latest), np.float32)
 
     def write(self, action: np.ndarray) -> None:
         """Send the torque."""
@@ -118,13 +118,13 @@ def control(
     delay: float = 0.02,
     interval: float = INTERVAL,
 ) -> tuple[Timing, list[float]]:
-    """Run a controller against the plant, and give how it went and the angles on the way."""
+    """Run a controller against the plant; return the timing and the angles."""
     plant = Plant(drop=drop, delay=delay, interval=interval)
     device = UdpDevice(plant.socket.getsockname())
-    device.write(controller.safe_action)  # So that the plant knows whom to tell.
+    device.write(controller.safe_action)  # The plant replies to the sender.
     plant.start()
     try:
-        # Where real-time priority is not granted, it runs without.
+        # Without the permission for real-time priority, it runs at normal priority.
         timing = run_loop(controller, device, rate=1 / interval, duration=duration, realtime=True)
     finally:
         plant.stopping.set()
@@ -134,9 +134,9 @@ def control(
 
 
 def main() -> None:
-    """Control the plant for twenty seconds, and say how it stands."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("run", type=Path)
+    """Control the plant for 20 s, and print a summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path, help="folder of a trained run of the pendulum")
     safety = Safety(interval=INTERVAL, max_missing=20, record=Path("fault.json"))
     controller = Controller.load(parser.parse_args().run, safety=safety)
     timing, angles = control(controller)

@@ -207,7 +207,7 @@ def test_interrupt_ends_quietly(
     with pytest.raises(SystemExit) as stop:
         main([*GAUSSIAN, "--out", str(tmp_path / "table.csv")])
     assert stop.value.code == 130
-    assert capsys.readouterr().err == "Interrupted; nothing was written.\n"
+    assert capsys.readouterr().err == "Interrupted; no result was written.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -280,7 +280,7 @@ def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("train balloon --out RUN", "Expected the experiment to be one of pendulum"),
+        ("train balloon --out RUN", "Expected the preset to be one of pendulum"),
         ("train pendulum --out RUN --steps 0", "Expected steps to be at least 1"),
         ("train pendulum", "--out"),
         ("train pendulum --out RUN --joint", "family whose planning is learnt"),

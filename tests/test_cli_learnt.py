@@ -8,8 +8,7 @@ import pytest
 
 from empowerment.cli import main
 from empowerment.data import Trajectories
-from empowerment.experiments import read_manifest
-from empowerment.experiments.run import hashes
+from empowerment.runs import hashes, read_manifest
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
 
@@ -60,7 +59,7 @@ def test_a_model_is_refused_other_data(
         main(["model", str(model), "--data", str(other)])
     assert stop.value.code == 2
     said = capsys.readouterr().err
-    assert "3 observed channels and 1 actions; got 2 observed channels and 2 actions" in said
+    assert "3 observed columns and 1 actions; got 2 observed columns and 2 actions" in said
 
 
 def test_a_model_does_not_go_on_with_other_data(
@@ -85,7 +84,7 @@ def test_a_model_does_not_go_on_with_other_data(
         ("evaluate MODEL", "has a model alone"),
         ("train --out r", "or an environment by --env ID"),
         ("train --env CartPole-v1 --out r", "action space of CartPole-v1"),
-        ("train --data DATA --rounds 1 --out r", "Give --env"),
+        ("train --data DATA --rounds 1 --out r", "Name one by --env"),
         ("train --data DATA --env empowerment/Ball-v0 --out r", "2 actions; got 3 observed"),
         ("train --data DATA --agents 2 --out r --budget smoke", "channels; got 3"),
         ("train pendulum --out r --rounds -1", "rounds to be at least 0; got -1"),
@@ -118,7 +117,7 @@ def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
     )
     manifest = read_manifest(run)
     assert manifest["finished"]
-    stages = ("data", "model", "channel", "surrogate", "policy")
+    stages = ("data", "model", "world", "channel", "surrogate", "policy")
     for stage in stages:
         ending = "npz" if stage == "data" else "safetensors"
         assert {f"{stage}.{ending}", f"{stage}-1.{ending}"} <= set(manifest["files"])
@@ -137,7 +136,7 @@ def test_a_finished_run_holds_what_it_should(run: Path):
     assert manifest["finished"]
     assert {"data.npz", "model.safetensors", "policy.safetensors"} <= set(manifest["files"])
     assert manifest["settings"]["env"] == PENDULUM_DIRECTION
-    assert manifest["settings"]["model"]["model_updates"] == 100
+    assert manifest["settings"]["model"]["updates"] == 100
 
 
 def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.CaptureFixture[str]):

@@ -6,8 +6,8 @@ from pathlib import Path
 import jax
 
 import empowerment as emp
+from empowerment.agent import to_bundle
 from empowerment.controller import Controller, Safety
-from empowerment.experiments.deployment import to_bundle
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

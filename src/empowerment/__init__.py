@@ -1,29 +1,96 @@
-"""Empowerment: how much a system can do about its own future, and proof of the number."""
+"""Empowerment: how much a system can do about its own future, with proof of the number.
+
+Names are imported when they are first used: a controller runs where JAX is not installed.
+"""
 
 import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from empowerment.public import *  # noqa: F403
-    from empowerment.public import __all__ as __all__
+    from empowerment.agent import AgentSettings as AgentSettings
+    from empowerment.agent import TrainedAgent as TrainedAgent
+    from empowerment.agent import to_bundle as to_bundle
+    from empowerment.agent import train_agent as train_agent
+    from empowerment.capacity import Capacity as Capacity
+    from empowerment.capacity import blahut_arimoto as blahut_arimoto
+    from empowerment.capacity import discrete_empowerment as discrete_empowerment
+    from empowerment.capacity import exact_empowerment as exact_empowerment
+    from empowerment.capacity import exact_landscape as exact_landscape
+    from empowerment.capacity import gaussian_empowerment as gaussian_empowerment
+    from empowerment.capacity import water_filling as water_filling
+    from empowerment.channel import certify as certify
+    from empowerment.channel import empowerment as empowerment
+    from empowerment.channel import information_bound as information_bound
+    from empowerment.channel import make_channel as make_channel
+    from empowerment.channel import train_channel as train_channel
+    from empowerment.controller import Controller as Controller
+    from empowerment.data import Episode as Episode
+    from empowerment.data import Trajectories as Trajectories
+    from empowerment.data import collect as collect
+    from empowerment.distributions import Gaussian as Gaussian
+    from empowerment.distributions import Uniform as Uniform
+    from empowerment.environments import WorldEnv as WorldEnv
+    from empowerment.errors import DivergedError as DivergedError
+    from empowerment.errors import EmpowermentError as EmpowermentError
+    from empowerment.errors import NotConvergedError as NotConvergedError
+    from empowerment.model import DVBF as DVBF
+    from empowerment.model import Filter as Filter
+    from empowerment.model import LearntWorld as LearntWorld
+    from empowerment.model import ModelSettings as ModelSettings
+    from empowerment.policy import Policy as Policy
+    from empowerment.report import Landscape as Landscape
+    from empowerment.runs import PRESETS as PRESETS
+    from empowerment.runs import Experiment as Experiment
+    from empowerment.runs import compute_landscape as compute_landscape
+    from empowerment.runs import evaluate_run as evaluate_run
+    from empowerment.runs import fit_model as fit_model
+    from empowerment.runs import load_agent as load_agent
+    from empowerment.runs import train_run as train_run
+    from empowerment.worlds import WORLDS as WORLDS
+    from empowerment.worlds import AbstractWorld as AbstractWorld
+    from empowerment.worlds import Ball as Ball
+    from empowerment.worlds import Bounded as Bounded
+    from empowerment.worlds import Box as Box
+    from empowerment.worlds import Grid as Grid
+    from empowerment.worlds import LinearGaussian as LinearGaussian
+    from empowerment.worlds import Pendulum as Pendulum
+
+_MODULES = {
+    "agent": "AgentSettings TrainedAgent to_bundle train_agent",
+    "capacity": "Capacity blahut_arimoto discrete_empowerment exact_empowerment exact_landscape "
+    "gaussian_empowerment water_filling",
+    "channel": "certify empowerment information_bound make_channel train_channel",
+    "controller": "Controller",
+    "data": "Episode Trajectories collect",
+    "distributions": "Gaussian Uniform",
+    "environments": "WorldEnv",
+    "errors": "DivergedError EmpowermentError NotConvergedError",
+    "model": "DVBF Filter LearntWorld ModelSettings",
+    "policy": "Policy",
+    "report": "Landscape",
+    "runs": "PRESETS Experiment compute_landscape evaluate_run fit_model load_agent train_run",
+    "worlds": "WORLDS AbstractWorld Ball Bounded Box Grid LinearGaussian Pendulum",
+}
+"""The public names of each part."""
+
+_PUBLIC = {name: part for part, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part, or all public names, when it is asked for.
-
-    A controller runs where JAX is not installed: importing `empowerment.controller`, which
-    imports this module first, must not ask for it.
-    """
+    """Import a public name, or a part of the package, when it is first used."""
+    if name in _PUBLIC:
+        part = importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
+        found = globals()[name] = getattr(part, name)
+        return found
     own = f"{__name__}.{name}"
-    if name.startswith("__") and name != "__all__":
+    if name.startswith("__") or importlib.util.find_spec(own) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if importlib.util.find_spec(own) is not None:
-        return importlib.import_module(own)
-    found = globals()[name] = getattr(importlib.import_module("empowerment.public"), name)
-    return found
+    return importlib.import_module(own)
 
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return [*globals(), *importlib.import_module("empowerment.public").__all__]
+    return [*globals(), *__all__]

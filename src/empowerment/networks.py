@@ -1,4 +1,4 @@
-"""Networks: "128 tanh + {identity, exp}" and what their outputs mean."""
+"""Fully connected networks, and the parameters of distributions from their outputs."""
 
 from collections.abc import Callable
 
@@ -13,18 +13,18 @@ from empowerment.types import Key
 
 
 class Network(eqx.Module):
-    """Fully connected layers with a linear output.
+    """Fully connected network with a linear output layer.
 
     Attributes:
-        layers: From input to output.
-        activation: Between them.
+        layers: The linear layers, from input to output.
+        activation: The activation of the hidden layers.
     """
 
     layers: tuple[eqx.nn.Linear, ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)
 
     def __call__(self, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        """Give the output, by products of rows: batched, they need no transposes."""
+        """Apply the network."""
         *hidden, last = self.layers
         for layer in hidden:
             inputs = self.activation(_apply(layer, inputs))
@@ -33,6 +33,7 @@ class Network(eqx.Module):
 
 def _apply(layer: eqx.nn.Linear, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
     assert layer.bias is not None
+    # Row vector times matrix: batched by vmap, it needs no transposes.
     return inputs @ layer.weight.T + layer.bias
 
 
@@ -45,7 +46,7 @@ def network(
     activation: Callable[[Array], Array] = jnp.tanh,
     key: Key,
 ) -> Network:
-    """Make a fully connected network with a linear output, of tanh layers if not said otherwise.
+    """Build a fully connected network with a linear output layer.
 
     Karl et al. (2018), App. A.2: "128 tanh + 128 tanh + ... + identity".
 
@@ -54,7 +55,7 @@ def network(
         out_size: The number of outputs.
         width: The size of a hidden layer.
         depth: The number of hidden layers.
-        activation: Of the hidden layers.
+        activation: The activation of the hidden layers.
         key: Consumed.
     """
     sizes = [in_size, *[width] * depth, out_size]
@@ -64,20 +65,20 @@ def network(
 
 
 def diagonal(output: Float[Array, " output"]) -> Gaussian:
-    """Read the output of a network as {identity, exp}: the mean and the scale."""
+    """Build a diagonal Gaussian from an output: {identity, exp} for mean and scale."""
     mean, log_scale = jnp.split(output, 2)
     return Gaussian(mean, jnp.exp(log_scale))
 
 
 def full_size(size: int) -> int:
-    """Count the outputs that `full` reads for so many axes."""
+    """Return the number of outputs that `full` needs for a Gaussian of this size."""
     return 2 * size + size * (size - 1) // 2
 
 
 def full(output: Float[Array, " output"], size: int) -> FullGaussian:
-    """Read the output of a network as a mean and a triangular factor, exp on its diagonal."""
+    """Build a full Gaussian from an output: mean, log-diagonal and rest of the factor."""
     mean, log_scale, below = jnp.split(output, (size, 2 * size))
-    places = np.zeros((size, size), int)  # The first of all numbers below is a zero.
+    places = np.zeros((size, size), int)  # Index 0 refers to a zero placed in front of `below`.
     places[np.tril_indices(size, -1)] = np.arange(below.size) + 1
     factor = jnp.concatenate([jnp.zeros_like(output, shape=(1,)), below])[places]
     return FullGaussian(mean, factor + jnp.diag(jnp.exp(log_scale)))

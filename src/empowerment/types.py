@@ -1,4 +1,4 @@
-"""Array aliases: one name for each kind of array, used in every signature."""
+"""Array type aliases used in signatures."""
 
 from jaxtyping import Array, Float, Int
 from jaxtyping import Key as _Key
@@ -13,16 +13,16 @@ Plan = Float[Array, "steps action"]
 """An open-loop sequence of actions $u_{t:t+n-1}$; one step is `steps == 1`."""
 
 Observation = Float[Array, " observation"]
-"""What is perceived of a state, $x$."""
+"""A perceived observation $x$ of a state."""
 
 Scalar = Float[Array, ""]
 """A single number."""
 
 Cell = Int[Array, ""]
-"""A state of a discrete world, by its index."""
+"""The index of a state of a discrete world."""
 
 Move = Int[Array, ""]
-"""An action of a discrete world, by its index."""
+"""The index of an action of a discrete world."""
 
 Key = _Key[Array, ""]
-"""A typed key, as `jax.random.key` makes them; it is consumed once."""
+"""A typed random key from `jax.random.key`, consumed once."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from empowerment.capacity.polygons import area, circumscribe, fill, lattice, split_agents, thin
+from empowerment.capacity.polygons import area, circumscribe, fill, lattice, one_per_cell, thin
 
 seeds = st.integers(0, 2**32 - 1)
 SQUARE = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0]])
@@ -144,9 +144,9 @@ def test_fill_leaves_no_gap_and_stays_on_the_line(seed: int, spacing: float):
 
 
 @given(seeds)
-def test_apart_keeps_a_true_point_near_every_point(seed: int):
+def test_one_per_cell_keeps_a_true_point_near_every_point(seed: int):
     points, cell = np.random.default_rng(seed).uniform(-2, 2, (200, 2)), 0.5
-    found = split_agents(points, cell)
+    found = one_per_cell(points, cell)
     rows = {tuple(point) for point in points}
     assert all(tuple(point) in rows for point in found)
     distance = np.abs(points[:, None] - found[None]).max(axis=2).min(axis=1)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from empowerment.capacity import exact_landscape
-from empowerment.channel import certify, make_channel, train
+from empowerment.channel import certify, make_channel, train_channel
 from empowerment.worlds import Ball, Bounded, Pendulum
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,9 @@ def intervals():
     """Intervals of a briefly trained channel, and of an untrained one."""
     world = Bounded(Pendulum())
     untrained = make_channel(world, family="codebook", steps=2, width=32, key=jax.random.key(0))
-    trained = train(untrained, world, num_updates=300, batch_size=16, key=jax.random.key(1)).channel
+    trained = train_channel(
+        untrained, world, num_updates=300, batch_size=16, key=jax.random.key(1)
+    ).model
     keys = jax.random.split(jax.random.key(2), len(STATES))
 
     def of_all(channel):

@@ -13,7 +13,7 @@ from empowerment.channel import (
     fit_inputs,
     information_bound,
     make_channel,
-    train,
+    train_channel,
 )
 from empowerment.channel.codebook import pairwise_log_prob
 from empowerment.channel.codebook_size import first_reader
@@ -99,10 +99,10 @@ def test_bound_has_a_slope_in_the_state(getkey):
 
 def test_short_training_comes_close_and_stays_below(getkey):
     channel, world = make(1, 16, getkey(), intent_size=1)
-    trained = train(channel, world, num_updates=300, batch_size=16, key=getkey())
+    trained = train_channel(channel, world, num_updates=300, batch_size=16, key=getkey())
     state = jnp.array([0.5, 0.5])
     truth = exact_empowerment(Pendulum(), state, steps=1, key=getkey())
-    found = empowerment(trained.channel, world, state, key=getkey())
+    found = empowerment(trained.model, world, state, key=getkey())
     assert truth.value - 0.1 < float(found.value) < truth.upper + 1e-3
 
 
@@ -129,7 +129,7 @@ def test_where_the_density_is_not_known_the_code_is_read(getkey):
     channel = make_channel(world, family="codebook", steps=2, width=16, key=getkey())
     assert isinstance(channel, Codebook)
     assert channel.reader is not None
-    trained = train(channel, world, num_updates=200, batch_size=16, key=getkey()).channel
+    trained = train_channel(channel, world, num_updates=200, batch_size=16, key=getkey()).model
     assert isinstance(trained, Codebook)
     assert trained.reader is not None
     assert not np.array_equal(trained.reader, channel.reader)

@@ -11,7 +11,14 @@ import scipy.integrate
 import scipy.stats
 
 from empowerment.capacity import exact_landscape
-from empowerment.channel import Channel, Codebook, Inputs, empowerment, information_bound, train
+from empowerment.channel import (
+    Channel,
+    Codebook,
+    Inputs,
+    empowerment,
+    information_bound,
+    train_channel,
+)
 from empowerment.channel.families import FAMILIES, Sizes, make_channel
 from empowerment.channel.planning import FlowPlanning
 from empowerment.channel.source import FlowSource, IntentSource
@@ -287,14 +294,16 @@ def truth() -> tuple[jax.Array, np.ndarray]:
 def test_training_raises_the_bound_but_never_above_the_capacity(family: str):
     channel = make_channel(WORLD, family=family, steps=2, width=32, depth=1, key=jax.random.key(8))
     with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
-        trained = train(channel, WORLD, num_updates=400, batch_size=64, key=jax.random.key(9))
+        trained = train_channel(
+            channel, WORLD, num_updates=400, batch_size=64, key=jax.random.key(9)
+        )
     states, exact = truth()
     judge = eqx.filter_jit(
         lambda channel: jax.vmap(
             lambda state, key: empowerment(channel, WORLD, state, num_samples=1024, key=key)
         )(states, jax.random.split(jax.random.key(10), len(states)))
     )
-    before, after = judge(channel), judge(trained.channel)
+    before, after = judge(channel), judge(trained.model)
     assert (after.value - 3 * after.standard_error <= exact).all()
     assert (after.value > before.value + 0.5).all()
     assert (after.value > 1.0).all()

@@ -1,4 +1,4 @@
-"""Randomness whose seed a failing test prints."""
+"""NumPy randomness from the seed of the test."""
 
 import numpy as np
 import pytest
@@ -6,5 +6,5 @@ import pytest
 
 @pytest.fixture
 def random(getkey) -> np.random.Generator:
-    """A generator, new in every run; set EMPOWERMENT_SEED to repeat a failure."""
+    """A generator; its seed is the test's own, or EMPOWERMENT_SEED if that is set."""
     return np.random.default_rng(getkey.seed)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from empowerment.agent import to_bundle
 from empowerment.controller import Bundle
-from empowerment.experiments.deployment import to_bundle
 from empowerment.model import DVBF, Scaling
 from empowerment.policy import Policy
 from empowerment.worlds import AbstractWorld, Bounded, Box, LinearGaussian, Pendulum

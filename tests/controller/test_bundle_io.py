@@ -14,11 +14,9 @@ from controllers_for_tests import filter_bundle, pendulum_bundle, without_filter
 from numpy.random import Generator
 from safetensors.numpy import load, save
 
+from empowerment.agent import to_bundle
 from empowerment.controller import Controller, read_bundle, write_bundle
 from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
-from empowerment.experiments import Experiment
-from empowerment.experiments.deployment import deploy, write_controller
-from empowerment.worlds import Ball
 
 FILTER = filter_bundle()
 
@@ -39,15 +37,15 @@ def test_what_is_written_is_read(folder: Path):
 
 def test_a_policy_is_written_with_what_it_is_for(tmp_path: Path, random: Generator):
     policy, world = without_filter(random)
-    write_controller(
+    bundle = to_bundle(
         policy=policy,
         world=world,
         model=None,
-        folder=tmp_path,
         about={"experiment": "pendulum"},
         environment="empowerment/Pendulum-v0",
         interval=0.05,
     )
+    write_bundle(bundle, tmp_path)
     about = Controller.load(tmp_path, engine="numpy").description
     assert about.observation_names == ("angle", "velocity")
     assert about.action_names == ("torque",)
@@ -58,34 +56,6 @@ def test_a_policy_is_written_with_what_it_is_for(tmp_path: Path, random: Generat
     assert about.about == {"experiment": "pendulum"}
     manifest = json.loads((tmp_path / MANIFEST).read_text())
     assert manifest["networks"] == {"policy": ["tanh", "tanh", "identity"]}
-
-
-@pytest.mark.parametrize(
-    ("settings", "environment", "interval"),
-    [
-        ({}, "empowerment/Pendulum-v0", 0.05),
-        ({"world": "ball"}, "empowerment/Ball-v0", None),
-        ({"env": "Pendulum-v1", "action_repeat": 2}, "Pendulum-v1", 0.1),
-        ({"env": "BipedalWalker-v3"}, "BipedalWalker-v3", 0.02),
-        ({"data": "log.npz"}, None, None),
-    ],
-)
-def test_a_run_says_what_its_controller_is_for(
-    settings: dict[str, Any],
-    environment: str | None,
-    interval: float | None,
-    tmp_path: Path,
-    random: Generator,
-):
-    policy, world = without_filter(random)
-    if settings.get("world") == "ball":
-        policy, world = without_filter(random, Ball())
-    experiment = Experiment(**settings)
-    deploy(experiment, policy=policy, world=world, model=None, folder=tmp_path)
-    about = read_bundle(tmp_path).description
-    assert about.environment == environment
-    assert about.interval == (None if interval is None else pytest.approx(interval))
-    assert about.action_repeat == settings.get("action_repeat", 1)
 
 
 def change_weights(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -178,27 +148,27 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "other precision": (
         lambda f: change_weights(f, lambda a: a.update({"policy.0.bias": np.zeros(32)})),
-        "of single precision",
+        "in single precision",
     ),
     "wrong shape": (
         lambda f: change_weights(f, reshaped("policy.1.weight", 32, 31)),
-        r"policy.1.weight to be of single precision and shape \(32, 32\)",
+        r"policy.1.weight to be in single precision and of shape \(32, 32\)",
     ),
     "wrong rank": (
         lambda f: change_weights(f, reshaped("policy.0.bias", 32, 1)),
-        "of single precision and shape",
+        "in single precision and of shape",
     ),
     "one missing": (lambda f: change_weights(f, lambda a: a.pop("start.0.bias")), "start.0.bias"),
-    "one too many": (lambda f: change_weights(f, reshaped("../../etc/passwd", 1)), "too many"),
+    "one too many": (lambda f: change_weights(f, reshaped("../../etc/passwd", 1)), "unexpected"),
     "weights are a link": (lambda f: outside(f, WEIGHTS), "it is a link"),
     "manifest is a link": (lambda f: outside(f, MANIFEST), "it is a link"),
     "weights are a pipe": (
         lambda f: ((f / WEIGHTS).unlink(), os.mkfifo(f / WEIGHTS)),
-        "plain file|bytes of",
+        "regular file|bytes, as",
     ),
     "weights are a folder": (
         lambda f: ((f / WEIGHTS).unlink(), (f / WEIGHTS).mkdir()),
-        "plain file|cannot be read",
+        "regular file|cannot be read",
     ),
     "huge weights": (lambda f: huge(f / WEIGHTS), "to have at most"),
     "huge manifest": (lambda f: huge(f / MANIFEST), "to have at most"),
@@ -219,41 +189,44 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a field missing": (lambda f: change_manifest(f, lambda m: m.pop("low")), "low"),
     "no hash": (lambda f: change_manifest(f, lambda m: m.update(sha256=None)), "sha256"),
 }
-FIELDS: list[tuple[str, Any, str]] = [
-    ("low", [0.0], "finite limits"),
-    ("low", [5.0, 5.0], "low below high"),
-    ("low", [-1e39, 0.0], "finite limits"),
-    ("low", ["0", "0"], "a list of numbers"),
-    ("low", 3, "a list of numbers"),
-    ("high", [True, True], "a list of numbers"),
-    ("action_names", [], "1 to 65536 words"),
-    ("action_names", [1, 2], "a list of words"),
-    ("observation_names", ["x"] * 70_000, "1 to 65536 words"),
-    ("observation_names", ["x"], "shape"),
-    ("latent_size", 10**12, "latent_size to be a whole number"),
-    ("latent_size", -1, "latent_size to be a whole number"),
-    ("latent_size", 4.0, "to be a whole number"),
-    ("latent_size", 3, "shape"),
-    ("latent_size", 0, "networks to be policy"),
-    ("num_initial", 10**6, "num_initial to be a whole number"),
-    ("num_initial", 2, "shape"),
-    ("num_initial", True, "to be a whole number"),
-    ("action_repeat", 0, "action_repeat to be a whole number"),
-    ("residual", 1, "true or false"),
-    ("scales", "exp", "softplus or square"),
-    ("interval", 0, "above zero"),
-    ("interval", "fast", "a number or null"),
-    ("environment", 7, "a name or null"),
-    ("angles", [9], "different axes"),
-    ("angles", [0, 0], "different axes"),
-    ("angles", [[0]], "a list of whole numbers"),
-    ("angles", [0], "shape"),
-    ("networks", {}, "networks to be"),
-    ("networks", [], "by name"),
-    ("networks", {"policy": "tanh"}, "by name"),
-    ("networks", {"policy": ["os.system", "identity"]}, "networks to be"),
-    ("about", "words", "with names"),
+WRONG: list[tuple[str, str, list[Any]]] = [
+    ("low", "finite limits", [[0.0], [-1e39, 0.0]]),
+    ("low", "low below high", [[5.0, 5.0]]),
+    ("low", "a list of numbers", [["0", "0"], 3]),
+    ("high", "a list of numbers", [[True, True]]),
+    ("action_names", "1 to 65536 names", [[]]),
+    ("action_names", "a list of strings", [[1, 2]]),
+    ("observation_names", "1 to 65536 names", [["x"] * 70_000]),
+    ("observation_names", "shape", [["x"]]),
+    ("latent_size", "latent_size to be an integer", [10**12, -1]),
+    ("latent_size", "to be an integer", [4.0]),
+    ("latent_size", "shape", [3]),
+    ("latent_size", "networks to be policy", [0]),
+    ("num_initial", "num_initial to be an integer", [10**6]),
+    ("num_initial", "to be an integer", [True]),
+    ("num_initial", "shape", [2]),
+    ("action_repeat", "action_repeat to be an integer", [0]),
+    ("residual", "true or false", [1]),
+    ("scales", "softplus or square", ["exp"]),
+    ("least_scale", "least_scale to be from", [0, -1e-3, 1e300]),
+    ("least_scale", "too large", [10**400]),
+    ("least_scale", "a number", ["small"]),
+    ("log_scales", "a negative and a positive number", [[1.0, -4.0], [-4.0, -1.0]]),
+    ("log_scales", "within -20 and 20", [[-21.0, 1.0]]),
+    ("log_scales", "too large", [[-4.0, 10**400]]),
+    ("log_scales", "two numbers", [[-4.0], -4.0]),
+    ("interval", "above zero", [0]),
+    ("interval", "too large", [10**400]),
+    ("interval", "a number or null", ["fast"]),
+    ("environment", "a string or null", [7]),
+    ("angles", "different axes", [[9], [0, 0]]),
+    ("angles", "a list of integers", [[[0]]]),
+    ("angles", "shape", [[0]]),
+    ("networks", "networks to be", [{}, {"policy": ["os.system", "identity"]}]),
+    ("networks", "by name", [[], {"policy": "tanh"}]),
+    ("about", "an object", ["words"]),
 ]
+FIELDS = [(name, value, words) for name, words, values in WRONG for value in values]
 
 
 def refuse(folder: Path, words: str) -> None:
@@ -310,7 +283,7 @@ def test_random_damage_is_refused_or_harmless(folder: Path, random: Generator):
 
 
 def test_a_run_that_is_no_folder_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="A finished training writes one"):
+    with pytest.raises(ValueError, match="A finished training run writes one"):
         Controller.load(tmp_path / "nothing")
 
 

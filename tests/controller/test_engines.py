@@ -1,6 +1,5 @@
 """The controller gives the numbers of JAX, whatever computes them."""
 
-import importlib.util
 from collections.abc import Callable
 
 import jax
@@ -11,10 +10,10 @@ from controllers_for_tests import with_filter, without_filter
 from jaxtyping import Array
 from numpy.random import Generator
 
+from empowerment.agent import to_bundle
 from empowerment.controller import Bundle, Controller
 from empowerment.controller.controller import EngineName, make_engine
 from empowerment.controller.reference import reference_step
-from empowerment.experiments.deployment import to_bundle
 from empowerment.model import DVBF, Filter
 from empowerment.policy import Policy
 from empowerment.worlds import WORLDS, AbstractWorld, Ball, Bounded, Pendulum
@@ -22,8 +21,7 @@ from empowerment.worlds import WORLDS, AbstractWorld, Ball, Bounded, Pendulum
 STEPS = 40
 # As printed, scales are squares: near zero, single precision itself is that far from double.
 TOLERANCE = {"ours": 1e-6, "printed": 2e-5}
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
-ENGINE_NAMES: list[EngineName] = ["numpy", "numba"] if HAS_NUMBA else ["numpy"]
+ENGINE_NAMES: list[EngineName] = ["numpy", "numba"]
 FILTERS = {
     "small": {},
     "wide": {"seen": 44, "latent": 16, "width": 128},
@@ -215,14 +213,51 @@ class TestPredict:
         with pytest.raises(ValueError, match=words):
             controller.predict(observation, state)
 
-    def test_stable_baselines3_evaluates_it(self, random: Generator):
-        evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
-        import gymnasium
+    def test_an_evaluation_loop_controls_each_environment_as_if_it_were_alone(
+        self, random: Generator
+    ):
+        # As in `evaluate_policy`: `episode_start` is `dones` of the step before.
+        policy, world, model = with_filter(random)
+        bundle = to_bundle(policy=policy, world=world, model=model)
+        controller, envs = Controller(bundle), [AutoresetEnv(seed) for seed in range(3)]
+        observations = np.stack([env.observation for env in envs])
+        states, starts, rows = None, [np.ones(3, bool)], []
+        for _ in range(30):
+            actions, states = controller.predict(
+                observations, state=states, episode_start=starts[-1], deterministic=True
+            )
+            rows.append(actions)
+            starts.append(np.array([env.step(actions[i]) for i, env in enumerate(envs)]))
+            observations = np.stack([env.observation for env in envs])
+        assert (np.sum(starts, axis=0) > 3).all()
+        assert {0, 1} <= {int(each.sum()) for each in starts}  # not all at once
+        for index in range(3):
+            alone, env = Controller(bundle, engine="numpy"), AutoresetEnv(index)
+            for actions in rows:
+                action = alone.step(env.observation)
+                np.testing.assert_array_equal(actions[index], action)
+                if env.step(action):
+                    alone.reset()
 
-        from empowerment.environments import ENVIRONMENTS
 
-        policy, world = without_filter(random)
-        controller = Controller(to_bundle(policy=policy, world=world, model=None))
-        env = gymnasium.wrappers.TimeLimit(gymnasium.make(ENVIRONMENTS["pendulum"]), 5)
-        mean, _ = evaluation.evaluate_policy(controller, env, n_eval_episodes=1, warn=False)
-        assert mean == 0.0
+class AutoresetEnv:
+    """Episodes of different lengths, whose observations depend on the actions."""
+
+    def __init__(self, seed: int):
+        self.random = np.random.default_rng(seed)
+        self.effect = self.random.normal(size=(5, 2))
+        self.reset()
+
+    def reset(self) -> None:
+        self.observation, self.left = self.random.normal(size=5), self.random.integers(2, 8)
+
+    def step(self, action: np.ndarray) -> bool:
+        """Step, and reset at the end of an episode as a VecEnv does; return whether it ended."""
+        self.observation, self.left = (
+            np.tanh(self.observation + self.effect @ action),
+            self.left - 1,
+        )
+        is_over = bool(self.left == 0)
+        if is_over:
+            self.reset()
+        return is_over

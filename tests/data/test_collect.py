@@ -10,7 +10,9 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 from worlds_for_tests import Counting
 
-from empowerment.data import Spaces, Trajectories, collect
+from empowerment.data import Spaces, Trajectories, ZeroActor, collect, run_episode, spaces_of
+from empowerment.data.spaces import numbered_spaces
+from empowerment.environments import EnvFactory
 
 DOOMED = functools.partial(Counting, dies_if=0.1, hangs_if=0.1, fails_if=0.1)
 
@@ -153,6 +155,44 @@ def test_another_policy_acts_on_what_it_sees_and_is_clipped():
     assert data.about["policy"] == "chase"
 
 
+def test_one_episode_from_a_start_with_a_callback_before_every_action():
+    environment = gymnasium.make("empowerment/Pendulum-v0")
+    spaces = spaces_of(environment, "the pendulum")
+    states: list[np.ndarray] = []
+
+    def look() -> None:
+        states.append(environment.get_wrapper_attr("state"))
+
+    episode = run_episode(
+        environment,
+        ZeroActor(spaces),
+        spaces,
+        seed=0,
+        actor_seed=0,
+        limit=5,
+        options={"state": [3.0, 1.0]},
+        before_step=look,
+    )
+    np.testing.assert_array_equal(episode.observations[0], np.array([3, 1], np.float32))
+    np.testing.assert_allclose(np.array(states)[:, 1], episode.observations[:-1, 1])
+    assert (episode.length, episode.terminated, episode.truncated) == (5, False, True)
+
+
+class Broken(Chase):
+    def __call__(self, observation: np.ndarray) -> np.ndarray:
+        return np.full(self.size, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "what"),
+    [(Broken, 3, "2 finite numbers; got array"), (ZeroActor, 4, r"shape \(4,\) .* got \(3,\)")],
+)
+def test_wrong_actions_and_observations_are_refused(policy, size: int, what: str):
+    spaces = numbered_spaces(size, 2)
+    with pytest.raises(ValueError, match=what):
+        run_episode(Counting(), policy(spaces), spaces, seed=0, actor_seed=0, limit=9)
+
+
 class Refused(gymnasium.Env):
     def __init__(self, observations: gymnasium.Space, actions: gymnasium.Space):
         self.observation_space, self.action_space = observations, actions
@@ -197,12 +237,16 @@ def test_wrong_arguments_are_refused(arguments: dict, what: str):
         collect(**{"environment": Counting, "steps": 10, "seed": 0} | arguments)
 
 
-def test_a_module_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "lying_here.py").write_text(
+@pytest.mark.parametrize("maker", [str, EnvFactory])
+def test_a_module_in_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maker
+):
+    name = f"lying_here_for_{maker.__name__}"
+    (tmp_path / f"{name}.py").write_text(
         "import gymnasium\n"
-        "gymnasium.register('Here-v0', 'worlds_for_tests:Counting', max_episode_steps=2)\n"
+        f"gymnasium.register('{name}-v0', 'worlds_for_tests:Counting', max_episode_steps=2)\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", list(sys.path))
-    data, _ = collect("lying_here:Here-v0", steps=4, seed=0)
+    data, _ = collect(maker(f"{name}:{name}-v0"), steps=4, seed=0)
     assert [episode.length for episode in data.episodes] == [2, 2]

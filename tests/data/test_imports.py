@@ -7,9 +7,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pyarrow
 import pytest
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from pyarrow import parquet
 from worlds_for_tests import Counting
 
 from empowerment.data import (
@@ -227,20 +229,18 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(ValueError, match="pyarrow to be installed"):
         from_table(tmp_path / "log.parquet", observations=["a"], actions=["b"])
-    with pytest.raises(ValueError, match=r"empowerment\[minari\]"):
+    with pytest.raises(ValueError, match=r"empowerment\[readers\]"):
         from_minari("some/dataset-v0")
 
 
 def test_parquet_is_read_like_csv(tmp_path: Path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     columns = {
         "x": [1.0, None, 3.0],
         "u": [1, 2, None],
         "run": ["a", "a", "a"],
         "done": [False, None, True],
     }
-    parquet.write_table(arrow.table(columns), tmp_path / "log.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
     (tmp_path / "log.csv").write_text("x,u,run,done\n1,1,a,0\n,2,a,\n3,,a,1\n")
     names = {"observations": ["x"], "actions": ["u"], "episode": "run", "terminated": "done"}
     one, other = (from_table(tmp_path / f"log.{end}", **names) for end in ("parquet", "csv"))
@@ -287,7 +287,7 @@ def test_minari_is_read_and_its_bad_episodes_are_refused():
     hole = minari_episode(7, [5, np.nan, 6], [False, False])
     with pytest.raises(ValueError, match="not finite"):
         from_minari(FakeMinari(good, hole))
-    assert len(from_minari(FakeMinari(good, hole), mending="reject").episodes) == 1
+    assert len(from_minari(FakeMinari(good, hole), repair_mode="reject").episodes) == 1
     for bad in (
         minari_episode(7, [0, 1], [False, True]),
         minari_episode(7, [0, 1, 2], [True, False]),

@@ -1,4 +1,4 @@
-"""Nothing bad passes in silence, and mending leaves all that is good."""
+"""Nothing bad passes in silence, and repair leaves all that is good."""
 
 import inspect
 import json
@@ -56,7 +56,7 @@ def test_good_data_have_no_problems_and_are_described():
     )
     assert (time.name, time.high, push.kind) == ("time", np.inf, "action")
     words = json.dumps(found.to_json(), allow_nan=False)
-    assert json.loads(words)["channels"][1]["high"] is None
+    assert json.loads(words)["columns"][1]["high"] is None
 
 
 def test_every_problem_is_named_and_where_it_is():
@@ -74,7 +74,7 @@ def test_every_problem_is_named_and_where_it_is():
     assert len(said.splitlines()) == 1
 
 
-def test_missing_and_constant_channels_and_what_is_worth_knowing():
+def test_missing_and_constant_columns_and_what_is_worth_knowing():
     seen = np.stack([np.full(5, 7.0), np.full(5, np.inf)], axis=1)
     data = made(
         Episode(seen, np.zeros((4, 1)), terminated=False, truncated=True), about={"gaps": 2}
@@ -102,7 +102,7 @@ def test_rounding_is_not_beyond_the_limits():
     length=st.integers(1, 10),
     how=st.sampled_from(["reject", "trim", "split"]),
 )
-def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how: RepairMode):
+def test_repair_keeps_the_good_transitions_and_no_other(data, length: int, how: RepairMode):
     observations = tuple(data.draw(st.sets(st.integers(0, length), max_size=3)))
     actions = tuple(data.draw(st.sets(st.integers(0, length - 1), max_size=3)))
     whole = made(spoilt(length, observations=observations, actions=actions), episode(2))
@@ -129,11 +129,11 @@ def test_mending_keeps_the_good_transitions_and_no_other(data, length: int, how:
         )
         is_end = part.observations[-1, 1] == length
         assert (part.terminated, part.truncated) == (is_end, not is_end)
-    assert result.about["mended"] == [
+    assert result.about["repaired"] == [
         {"how": how, "transitions_dropped": length - len(expected), "episodes_before": 2}
     ]
 
 
-def test_an_unknown_mending_is_refused():
+def test_an_unknown_repair_is_refused():
     with pytest.raises(ValueError, match="one of reject, trim, split; got 'guess'"):
         inspect.unwrap(repair)(made(episode(1)), "guess")

@@ -3,7 +3,6 @@
 import warnings
 from typing import Any
 
-import Box2D
 import gymnasium
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from empowerment.environments import BALLS, BallsEnv, joint, per_ball
 from empowerment.environments.balls import NUM_RAYS
-from empowerment.environments.box2d import FRICTION, INTERVAL, RADIUS
+from empowerment.environments.box2d import FRICTION, INTERVAL, RADIUS, Box2D
 from empowerment.environments.lidar import Lidar
 
 MASS = 5 * np.pi * RADIUS**2

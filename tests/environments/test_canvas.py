@@ -113,7 +113,7 @@ def test_sliders_go_from_end_to_end_and_not_beyond():
     low, high = np.array([0.0, -np.inf]), np.array([2.0, np.inf])
 
     def place(value: float) -> float:
-        frame = painters.gauges(np.array([value, 0.0]), None, low=low, high=high)
+        frame = painters.sliders(np.array([value, 0.0]), None, low=low, high=high)
         return accent(frame[: frame.shape[0] // 2])[0]
 
     assert place(1.0) == pytest.approx(0, abs=0.01)

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import numpy as np
 import pytest
@@ -26,8 +27,11 @@ STARTS = {
 
 
 def test_every_world_has_an_environment():
-    assert set(ENVIRONMENTS) == set(WORLDS)
+    assert list(ENVIRONMENTS) == list(WORLDS)
     assert ENVIRONMENTS["pendulum"] == "empowerment/Pendulum-v0"
+    for name, build in WORLDS.items():
+        env: Any = gymnasium.make(ENVIRONMENTS[name]).unwrapped
+        assert eqx.tree_equal(env.world, build())
 
 
 @pytest.mark.parametrize("render_mode", [None, "rgb_array"])

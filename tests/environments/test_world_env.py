@@ -145,7 +145,7 @@ def test_bad_start_states_are_refused(make: Make, bad: Any):
 
 @pytest.mark.parametrize(("name", "state"), [("ball", [5, 11]), ("pendulum", [0, -9])])
 def test_start_states_out_of_bounds_are_refused(make: Make, name: str, state: list[int]):
-    sentence = r"^Expected the start state to be seen within .*; got \[\d.0, -?\d+.0\]\.$"
+    sentence = r"^Expected the start state to be observed within .*; got \[\d.0, -?\d+.0\]\.$"
     with pytest.raises(ValueError, match=sentence):
         make(name).reset(options={"state": state})
 
@@ -194,7 +194,7 @@ def test_ones_own_world_works():
 
 
 def test_bounded_world_works():
-    env = WorldEnv(Bounded(Pendulum()), periodic=(True, False))
+    env = WorldEnv(Bounded(Pendulum()))
     assert np.isinf(env.action_space.high).all()
     env.reset(options={"state": [0.0, 0.0]})
     velocity = env.step([50.0])[0][1]
@@ -233,12 +233,27 @@ def test_environments_of_a_kind_compile_once():
 
 def test_double_precision_works():
     with jax.enable_x64(new_val=True):
-        env = WorldEnv(Pendulum(), periodic=(True, False))
+        env = WorldEnv(Pendulum())
         env.reset(seed=0)
         observation = env.step(np.array([1.0], np.float32))[0]
         assert env.state.dtype == np.float64
     assert observation.dtype == np.float32
     assert observation in env.observation_space
+
+
+class Mirrored(Pendulum):
+    """Observes as many coordinates as the state has, but not the state."""
+
+    def emission(self, state: jax.Array) -> Gaussian:
+        return Gaussian(-state, jnp.full(2, 0.1))
+
+
+def test_angles_of_the_state_are_wrapped_by_default_where_the_state_is_observed():
+    for world, is_wrapped in ((Pendulum(), True), (Mirrored(), False)):
+        first = WorldEnv(world).reset(options={"state": [4.0, 0.0]})[0][0]
+        assert (abs(first) < np.pi) == is_wrapped
+    unwrapped = WorldEnv(Pendulum(), periodic=(False, False))
+    assert unwrapped.reset(options={"state": [4.0, 0.0]})[0][0] == 4.0
 
 
 def test_flags_and_bounds_of_the_wrong_size_are_refused():

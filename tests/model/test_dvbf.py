@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from empowerment.data import Episode, Spaces, Trajectories
 from empowerment.distributions import Gaussian, divergence_from_standard, product
+from empowerment.errors import DivergedError
 from empowerment.model import (
     DVBF,
     Filter,
@@ -28,6 +29,7 @@ from empowerment.model import (
     prepare,
 )
 from empowerment.model import training as model_training
+from empowerment.optimise import Callback, Snapshot
 from empowerment.storage import load_tree, save_tree
 from empowerment.worlds import Bounded, unroll
 
@@ -216,7 +218,12 @@ def fitted() -> tuple[DVBF, Trajectories, Trajectories]:
     data = prepare(train, held_out, length=12, seed=0)
     model = DVBF(data.observations, data.actions, latent_size=2, width=32, key=jax.random.key(0))
     trained = model_training.train(
-        model, data.train, data.held_out, num_updates=600, batch_size=64, key=jax.random.key(1)
+        model,
+        data.train_windows,
+        data.held_out_windows,
+        num_updates=600,
+        batch_size=64,
+        key=jax.random.key(1),
     )
     return trained.best, train, held_out
 
@@ -234,7 +241,7 @@ def test_calibrated_intervals_hold_what_they_should(fitted):
     model, train, held_out = fitted
     units = model.observations, model.actions
     data = prepare(train, held_out, length=16, seed=0, scalings=units)
-    calibrated = calibrate(model, data.held_out, key=jax.random.key(3))
+    calibrated = calibrate(model, data.held_out_windows, key=jax.random.key(3))
     found = evaluate_model(calibrated, train, held_out, horizons=(1, 5, 10))
     assert np.all((found.coverage > 0.82) & (found.coverage < 0.97)), found.coverage
     loud = eqx.tree_at(lambda made: made.noise_factor, model, 3 * calibrated.noise_factor)
@@ -281,7 +288,7 @@ def test_places_cover_what_is_rare(fitted):
 
 def test_the_end_is_learnt_to_be_absorbing():
     data = prepare(integrator(4, 6, terminated=True), integrator(2, 30), length=8, seed=0)
-    observations, actions = data.train.take(jnp.arange(data.train.starts.size))
+    observations, actions = data.train_windows.take(jnp.arange(data.train_windows.starts.size))
     ends = observations[:, -1] == observations[:, -2]
     assert bool(ends.any())
     assert float(jnp.abs(actions[np.asarray(ends)[:, 0], -1]).max()) > 0
@@ -294,23 +301,23 @@ def test_training_resumes_to_the_same_bits_and_storage_keeps_them(tmp_path: Path
     seen = []
     whole = model_training.train(
         model,
-        data.train,
-        data.held_out,
+        data.train_windows,
+        data.held_out_windows,
         num_updates=40,
         batch_size=8,
         updates_per_call=10,
-        progress=seen.append,
+        callback=Callback(seen.append),
         key=jax.random.key(1),
     )
     assert len(seen) == 4
     resumed = model_training.train(
         model,
-        data.train,
-        data.held_out,
+        data.train_windows,
+        data.held_out_windows,
         num_updates=40,
         batch_size=8,
         updates_per_call=10,
-        resume=seen[1],
+        callback=Callback(resume=lambda fresh: seen[1]),
         key=jax.random.key(1),
     )
     assert eqx.tree_equal(whole.state, resumed.state)
@@ -327,19 +334,19 @@ def test_training_stops_early_but_not_before_the_rate_falls(monkeypatch: pytest.
     data = prepare(integrator(4), integrator(2), length=8, seed=0)
     model = DVBF(data.observations, data.actions, latent_size=2, width=8, key=jax.random.key(0))
 
-    def train(looks: list[float]) -> tuple[model_training.Snapshot, list[DVBF]]:
+    def train(looks: list[float]) -> tuple[Snapshot, list[DVBF]]:
         """Train while the data held out are made to say what is given."""
         left, models = iter(looks), []
         monkeypatch.setattr(model_training, "probe", lambda *_, **__: next(left))
         trained = model_training.train(
             model,
-            data.train,
-            data.held_out,
+            data.train_windows,
+            data.held_out_windows,
             num_updates=20,
             batch_size=4,
             warm_up=False,
             updates_per_call=1,
-            progress=lambda at: models.append(at.state.model),
+            callback=Callback(lambda at: models.append(at.state.model)),
             key=jax.random.key(0),
         )
         return trained, models
@@ -357,11 +364,11 @@ def test_training_stops_where_nothing_is_finite():
     data = prepare(integrator(4), integrator(2), length=8, seed=0)
     model = DVBF(data.observations, data.actions, latent_size=2, width=8, key=jax.random.key(0))
     broken = eqx.tree_at(lambda m: m.raw_noise, model, jnp.full(1, jnp.nan))
-    with pytest.raises(FloatingPointError, match="by update 10"):
+    with pytest.raises(DivergedError, match="by update 10"):
         model_training.train(
             broken,
-            data.train,
-            data.held_out,
+            data.train_windows,
+            data.held_out_windows,
             num_updates=20,
             batch_size=4,
             updates_per_call=10,

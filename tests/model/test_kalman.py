@@ -51,7 +51,12 @@ def model() -> DVBF:
     data = prepare(train, held_out, length=LENGTH, seed=0)
     fresh = DVBF(data.observations, data.actions, latent_size=1, width=32, key=jax.random.key(0))
     trained = model_training.train(
-        fresh, data.train, data.held_out, num_updates=2000, batch_size=64, key=jax.random.key(1)
+        fresh,
+        data.train_windows,
+        data.held_out_windows,
+        num_updates=2000,
+        batch_size=64,
+        key=jax.random.key(1),
     )
     return trained.best
 

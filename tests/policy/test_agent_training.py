@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from empowerment.channel import AbstractChannel, DivergedError, Estimate, Inputs, make_channel
+from empowerment.channel import AbstractChannel, Estimate, Inputs, make_channel
+from empowerment.errors import DivergedError
+from empowerment.optimise import Callback
 from empowerment.policy import Agent, Critic, Policy, fit_surrogate
 from empowerment.policy import training as agent_training
 from empowerment.types import Key, Plan, Scalar, State
@@ -64,12 +66,12 @@ def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
     after, info = agent_training.step(
         before, WORLD, Slope(jnp.array(0.1)), **CALL, num_starts=4, horizon=3, discount=0.9
     )
-    assert not same(after.agent.policy.network, agent.policy.network)
+    assert not same(after.model.policy.network, agent.policy.network)
     assert agent.critic is not None
-    assert after.agent.critic is not None
-    assert not same(after.agent.critic.network, agent.critic.network)
-    assert same(after.agent.policy.states, agent.policy.states)
-    assert after.agent.channel is None
+    assert after.model.critic is not None
+    assert not same(after.model.critic.network, agent.critic.network)
+    assert same(after.model.policy.states, agent.policy.states)
+    assert after.model.channel is None
     assert int(after.num_updates) == 2
     assert all(np.isfinite(float(value)) for value in vars(info).values())
 
@@ -79,9 +81,9 @@ def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
     agent = Agent(policy_of(getkey()), channel)
     before = agent_training.init(agent, key=getkey())
     after, _ = agent_training.step(before, WORLD, **CALL, num_starts=4, horizon=3)
-    assert after.agent.channel is not None
-    assert not same(after.agent.channel.source, channel.source)  # type: ignore[attr-defined]
-    assert same(after.agent.channel.inputs.states, channel.inputs.states)
+    assert after.model.channel is not None
+    assert not same(after.model.channel.source, channel.source)  # type: ignore[attr-defined]
+    assert same(after.model.channel.inputs.states, channel.inputs.states)
 
 
 def test_neither_bound_nor_channel_is_refused(getkey):
@@ -105,7 +107,7 @@ def test_the_policy_goes_where_the_bound_is_high(make_critic):
         learning_rate=1e-2,
         key=keys[2],
     )
-    policy = trained.state.agent.policy
+    policy = trained.model.policy
     starts = WORLD.states.uniform()
 
     def moves(key: Key) -> Scalar:
@@ -131,9 +133,11 @@ def test_resumed_training_ends_with_the_same_bits(getkey):
         "key": key,
     }
     bound = Slope(jnp.array(0.1))
-    whole = agent_training.train(agent, WORLD, bound, **settings, progress=kept.append)
-    again = agent_training.train(agent, WORLD, bound, **settings, resume=kept[0])
-    assert same(whole.state.agent, again.state.agent)
+    whole = agent_training.train(agent, WORLD, bound, **settings, callback=Callback(kept.append))
+    again = agent_training.train(
+        agent, WORLD, bound, **settings, callback=Callback(resume=lambda fresh: kept[0])
+    )
+    assert same(whole.model, again.model)
     assert whole.history == again.history
 
 
@@ -155,7 +159,7 @@ def test_beta_horizon_and_budget(getkey):
     state, _ = agent_training.step(state, WORLD, bound, **CALL, num_starts=2, horizon=5)
     assert traces == 2
     with pytest.raises(ValueError, match="multiple of 100; got 50"):
-        agent_training.train(state.agent, WORLD, bound, betas=np.ones(50), key=getkey())
+        agent_training.train(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
 
 
 def test_one_channel_serves_every_horizon_untouched(getkey):
@@ -167,9 +171,9 @@ def test_one_channel_serves_every_horizon_untouched(getkey):
     made = []
     for horizon in (2, 5):
         after, _ = agent_training.step(start, WORLD, channel, **CALL, num_starts=4, horizon=horizon)
-        made.append(after.agent)
-        assert after.agent.channel is None
-        assert not same(after.agent.policy.network, fresh.policy.network)
+        made.append(after.model)
+        assert after.model.channel is None
+        assert not same(after.model.policy.network, fresh.policy.network)
     assert not same(made[0].policy.network, made[1].policy.network)
     for was, leaf in zip(before, jax.tree.leaves(channel), strict=True):
         assert np.array_equal(was, np.asarray(leaf))

@@ -3,12 +3,14 @@
 import numpy as np
 
 from empowerment.report.figures import colour_limits
-from empowerment.report.page import _turns
-from empowerment.report.tables import Landscape
+from empowerment.report.landscape import Landscape
+from empowerment.report.run_figures import _turns
 
 
 def landscape(names: tuple[str, str], empowerment: np.ndarray) -> Landscape:
-    return Landscape(names, np.zeros((len(empowerment), 2)), empowerment, None, None, {})
+    return Landscape(
+        names, np.zeros((len(empowerment), 2)), empowerment, None, None, {"angles": ["angle"]}
+    )
 
 
 def test_an_angle_that_leaves_on_one_side_comes_in_on_the_other():

@@ -69,7 +69,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "no noise": (
         lambda: Pendulum(resolution=0.0),
         r"^Expected Pendulum to have positive noise; got a transition of scale "
-        r"\[0.0, 0.0\] and an emission of scale \[0.0, 0.0\]\..* give a resolution",
+        r"\[0.0, 0.0\] and an emission of scale \[0.0, 0.0\]\..* set a resolution",
     ),
     "noise on some axes only": (
         lambda: one_dimensional(

@@ -1,4 +1,4 @@
-"""Capacities: what a channel can carry, exactly or in closed form. These are the judges."""
+"""Channel capacities, exact or in closed form: the ground truth for learnt estimates."""
 
 from empowerment.capacity.blahut_arimoto import (
     AdditiveChannel,

@@ -1,6 +1,6 @@
 """The capacity of a discrete memoryless channel, with certified bounds.
 
-NumPy in double precision: it judges what JAX estimates, and shares no code with it.
+NumPy in double precision: an independent reference that shares no code with the estimates.
 """
 
 import enum
@@ -11,38 +11,38 @@ import numpy as np
 from jaxtyping import Float
 
 _TAILS = 6.0
-"""Standard deviations of noise kept on either side; what is beyond weighs 2e-9."""
+"""Standard deviations at which the noise is truncated; the tails weigh 2e-9."""
 
 _OUTPUT_SPACING = 1.0
-"""Standard deviations between two outputs. The error of a sum in place of the integral
-over a Gaussian is 2 exp(-2 pi^2 / spacing^2), here 5e-9; of a capacity it was measured to be
-3e-4 nats at most, and 1e-5 at a spacing of 0.7."""
+"""Standard deviations between two outputs. Replacing the integral over a Gaussian by a sum
+has an error of 2 exp(-2 pi^2 / spacing^2), here 5e-9; the measured error of a capacity is at
+most 3e-4 nats, and 1e-5 at a spacing of 0.7."""
 
 _TINY = np.finfo(float).tiny
 
 
 class Stopped(enum.Enum):
-    """Why an iteration stopped, in words for people."""
+    """The reason why an iteration stopped; the values are readable messages."""
 
     CONVERGED = "the certified bounds agree to within the tolerance"
     ITERATIONS = "the largest number of iterations was reached"
 
 
 class NotConvergedError(RuntimeError):
-    """The bounds on a capacity did not come close enough."""
+    """The bounds on a capacity did not converge."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """A capacity in nats, between bounds that are proven.
+    """A capacity in nats, with proven bounds.
 
     Attributes:
         value: The best estimate.
-        lower: The information that `source` carries.
-        upper: What no source can exceed.
-        source: The probabilities of the inputs that carry `lower`.
-        iterations: How many iterations it took.
-        stopped: Why it stopped.
+        lower: The lower bound: the information that `source` carries.
+        upper: The upper bound, which no source exceeds.
+        source: The input probabilities that attain `lower`.
+        iterations: The number of iterations.
+        stopped: The reason for stopping.
     """
 
     value: float
@@ -55,7 +55,7 @@ class Capacity:
 
 @runtime_checkable
 class Channel(Protocol):
-    """Anything that can tell each input from the output of all."""
+    """A memoryless channel with finitely many inputs."""
 
     @property
     def num_inputs(self) -> int:
@@ -63,12 +63,12 @@ class Channel(Protocol):
         ...
 
     def divergence(self, source: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " inputs"]:
-        r"""Give $D_i = \mathrm{KL}(p(y|i)\,\|\,\sum_j s_j\,p(y|j))$ for each input $i$."""
+        r"""Compute $D_i = \mathrm{KL}(p(y|i)\,\|\,\sum_j s_j\,p(y|j))$ for each input $i$."""
         ...
 
 
 class DenseChannel:
-    """Any discrete memoryless channel, as a table.
+    """A discrete memoryless channel, given by its transition matrix.
 
     Args:
         matrix: The probability of each output (column) given each input (row).
@@ -95,18 +95,18 @@ class DenseChannel:
         return len(self.matrix)
 
     def divergence(self, source: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " inputs"]:
-        """Give the divergence of each row from the mean row."""
+        """Compute the divergence of each row from the output marginal."""
         return self._negative_entropy - self.matrix @ _log(source @ self.matrix)
 
 
 class AdditiveChannel:
-    r"""Points in one or two dimensions seen through independent Gaussian noise.
+    r"""A channel from points in one or two dimensions through independent Gaussian noise.
 
     The output is a product grid, so the kernel is a product of one factor per axis and
     each iteration is two small matrix products.
 
     Args:
-        inputs: The points that can be sent.
+        inputs: The input points.
         scale: The standard deviation of the noise along each axis.
         spacing: Standard deviations between two outputs.
     """
@@ -137,7 +137,7 @@ class AdditiveChannel:
         return len(self._first)
 
     def divergence(self, source: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " inputs"]:
-        """Give the divergence of each point's output from the mixture of all."""
+        """Compute the divergence of each point's output from the output marginal."""
         log_output = _log((self._first * source[:, None]).T @ self._second)
         return self._negative_entropy - _mean(self._first, log_output, self._second)
 
@@ -146,9 +146,9 @@ class AdditiveChannel:
         points: Float[np.ndarray, "points axes"],
         source: Float[np.ndarray, " inputs"],
     ) -> Float[np.ndarray, " points"]:
-        """Give the divergence at points that need not be inputs.
+        """Compute the divergence at points that need not be inputs.
 
-        The largest of them over a set bounds the capacity of all inputs in the set.
+        Its maximum over a set bounds the capacity of all inputs in the set.
         """
         log_output = _log((self._first * source[:, None]).T @ self._second)
         first, second = self._factors(points / self._scale)
@@ -170,7 +170,7 @@ class AdditiveChannel:
     def _kernel_entropy(
         first: Float[np.ndarray, "points first"], second: Float[np.ndarray, "points second"]
     ) -> Float[np.ndarray, " points"]:
-        """Sum p log p over a product kernel: the sum over its factors."""
+        """Compute the negative entropy of a product kernel: the sum over its factors."""
         return _x_log_x(first).sum(axis=1) + _x_log_x(second).sum(axis=1)
 
 
@@ -242,7 +242,7 @@ def blahut_arimoto(
 
 
 def _lattice(positions: Float[np.ndarray, " points"], spacing: float) -> np.ndarray:
-    """Cover positions and the tails around them."""
+    """Return a lattice over the positions and the tails around them."""
     low, high = positions.min() - _TAILS, positions.max() + _TAILS
     return np.linspace(low, high, int(np.ceil((high - low) / spacing)) + 1)
 
@@ -257,7 +257,7 @@ def _mean(
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    """Take logarithms; nothing becomes a very small number, not an error."""
+    """Compute logarithms, with zeros replaced by the smallest normal number."""
     return np.log(np.maximum(values, _TINY))
 
 

@@ -1,4 +1,4 @@
-"""Plans that lead to the border of the reachable set, by ascent through the world."""
+"""Plans to the boundary of the reachable set, by gradient ascent through the world."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,22 +14,22 @@ from empowerment.worlds import AbstractWorld, mean_observation
 _NUM_DIRECTIONS = 96
 _NUM_ASCENTS = 8
 _STRIDES = (0.0, 1.0, 0.5, 0.25, 0.1, 0.03)
-"""Shares of a step that are tried; none of it among them, so that no ascent descends."""
+"""Step sizes of the line search; zero is among them, so that an ascent never descends."""
 
 _OFF_RAY = 3.0
-"""How much a step beside a ray weighs against one along it."""
+"""Penalty on distance from a ray, relative to progress along it."""
 
 _BESIDE_RAY = 0.2
-"""How far beside its ray, in standard deviations of the noise, a future may end."""
+"""Tolerated distance of a future from its ray, in standard deviations of the noise."""
 
 
 class Border(eqx.Module):
-    """Plans to the border of a set, in the order of the angle at which they end.
+    """Plans to the boundary of a set, ordered by the angle of their futures.
 
     Attributes:
         plans: The plans.
-        ends: The futures they lead to, in standard deviations of the noise.
-        normals: Unit vectors that point out of the set.
+        ends: Their futures, in standard deviations of the noise.
+        normals: Outward unit normals of the set at `ends`.
     """
 
     plans: Float[Array, "*states border steps action"]
@@ -46,29 +46,30 @@ def find_corners(
 ) -> tuple[Border, Float[Array, "states samples axes"]]:
     """Find the plan that goes farthest in each of many directions.
 
-    Each ascends from the best of many samples, and may take over the plan of any other.
+    Each ascent starts from the best of many samples, and adopts the plan of another
+    direction if that is better.
 
     Args:
         world: The world.
-        states: Where plans start.
-        samples: Plans to ascend from.
+        states: The start states.
+        samples: Candidate plans to start from.
         scale: The standard deviation of the noise on each perceived axis.
 
     Returns:
-        The border of each state, and the futures of all samples.
+        The boundary for each state, and the futures of all samples.
     """
     directions = _circle() if scale.size == 2 else jnp.array([[1.0], [-1.0]])
 
     def of_state(state: State) -> tuple[Border, Float[Array, "samples axes"]]:
         futures = jax.vmap(lambda plan: mean_observation(world, state, plan) / scale)(samples)
         rounding = _rounding(futures)
-        seen = _seen(world, state, scale, rounding)
+        future = _future(world, state, scale, rounding)
         plans = samples[jnp.argmax(directions @ rounding @ futures.T, axis=1)]
         for _ in range(2):
-            plans = jax.vmap(partial(_ascend, seen, _limits(world)))(directions, plans)
-            ends = jax.vmap(seen)(plans)
+            plans = jax.vmap(partial(_ascend, future, _limits(world)))(directions, plans)
+            ends = jax.vmap(future)(plans)
             plans = plans[jnp.argmax(directions @ ends.T, axis=1)]
-        ends = jax.vmap(seen)(plans)
+        ends = jax.vmap(future)(plans)
         return _unround(Border(plans, ends, directions), rounding), futures
 
     return jax.vmap(of_state)(states)
@@ -82,20 +83,21 @@ def find_hollows(
     futures: Float[Array, "states samples axes"],
     scale: Float[Array, " axes"],
 ) -> tuple[Border, Bool[Array, " states"]]:
-    """Find also the plan that goes farthest along each of many rays from the middle.
+    """Find in addition the plan that goes farthest along each of many rays from the centre.
 
-    Directions find corners only; rays find what lies between them where the set is hollow.
+    Directions find extreme points only; rays find the boundary between them where the set is
+    not convex.
 
     Args:
         world: The world.
-        states: Where plans start.
-        corners: What `find_corners` found.
+        states: The start states.
+        corners: The result of `find_corners`.
         futures: The futures of all samples.
         scale: The standard deviation of the noise on each perceived axis.
 
     Returns:
-        The border of each state, corners included, and whether it is star-shaped: whether
-        every ray ended on itself.
+        The boundary for each state, corners included, and whether the set is star-shaped:
+        whether the future of every ray lies on it.
     """
     directions = _circle()
 
@@ -103,10 +105,10 @@ def find_hollows(
         state: State, corners: Border, futures: Float[Array, "samples axes"]
     ) -> tuple[Border, Bool[Array, ""]]:
         rounding = _rounding(futures)
-        seen = _seen(world, state, scale, rounding)
+        future = _future(world, state, scale, rounding)
         corner_ends = corners.ends @ rounding.T
         centre = corner_ends.mean(axis=0)
-        ascend = partial(_ascend_ray, seen, _limits(world), centre)
+        ascend = partial(_ascend_ray, future, _limits(world), centre)
         plans, ends, normals = jax.vmap(ascend, in_axes=(0, None, None))(
             directions, corners.plans, corner_ends
         )
@@ -131,7 +133,7 @@ def walk(
     scale: Float[Array, " axes"],
     num_between: int,
 ) -> Float[Array, "states loop axes"]:
-    """Trace the futures between neighbouring plans, all the way round."""
+    """Trace the futures of interpolated plans around the closed boundary."""
     shares = jnp.arange(num_between, dtype=plans.dtype) / num_between
 
     def of_state(
@@ -146,28 +148,28 @@ def walk(
 
 
 def _rounding(futures: Float[Array, "samples axes"]) -> Float[Array, "axes axes"]:
-    """Give the linear map that makes a set look round, so that no part is overlooked."""
+    """Compute the whitening map of the futures: in a round set, directions miss no part."""
     centred = futures - futures.mean(axis=0, keepdims=True)
-    # One hundredth keeps a set that is a line or a point from dividing by zero.
-    spread = centred.T @ centred / futures.shape[0] + 0.01 * jnp.eye(futures.shape[1])
-    lengths, axes = jnp.linalg.eigh(spread)
-    return axes.T / jnp.sqrt(lengths)[:, None]
+    # Regularised for sets that are a line or a point.
+    covariance = centred.T @ centred / futures.shape[0] + 0.01 * jnp.eye(futures.shape[1])
+    variances, axes = jnp.linalg.eigh(covariance)
+    return axes.T / jnp.sqrt(variances)[:, None]
 
 
 def _unround(border: Border, rounding: Float[Array, "axes axes"]) -> Border:
-    """Undo the rounding of ends and normals."""
+    """Map ends and normals back from whitened coordinates."""
     normals = border.normals @ rounding
     normals = normals / jnp.linalg.norm(normals, axis=1, keepdims=True)
     return Border(border.plans, jnp.linalg.solve(rounding, border.ends.T).T, normals)
 
 
-def _seen(
+def _future(
     world: AbstractWorld,
     state: State,
     scale: Float[Array, " axes"],
     rounding: Float[Array, "axes axes"],
 ) -> Callable[[Plan], Observation]:
-    """Give the function from plans to rounded futures."""
+    """Return the map from plans to whitened futures."""
     return lambda plan: rounding @ (mean_observation(world, state, plan) / scale)
 
 
@@ -176,44 +178,44 @@ def _limits(world: AbstractWorld) -> tuple[Action, Action]:
 
 
 def _circle() -> Float[Array, "directions 2"]:
-    """Give unit vectors at equal angles."""
+    """Return unit vectors at equal angles."""
     angles = jnp.arange(_NUM_DIRECTIONS, dtype=float) * (2 * jnp.pi / _NUM_DIRECTIONS)
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
 
 def _ascend(
-    seen: Callable[[Plan], Observation],
+    future: Callable[[Plan], Observation],
     limits: tuple[Action, Action],
     direction: Observation,
     plan: Plan,
 ) -> Plan:
-    """Go from a plan to one whose future lies farther in a direction, by Frank-Wolfe."""
+    """Improve a plan so that its future lies farther in a direction, by Frank-Wolfe."""
     low, high = (jnp.broadcast_to(limit, plan.shape) for limit in limits)
 
     def step(_: Int[Array, ""], plan: Plan) -> Plan:
-        slope = jax.grad(lambda plan: direction @ seen(plan))(plan)
+        slope = jax.grad(lambda plan: direction @ future(plan))(plan)
         corner = jnp.where(slope > 0, high, jnp.where(slope < 0, low, plan))
         tries = jnp.stack([plan + stride * (corner - plan) for stride in _STRIDES])
-        return tries[jnp.argmax(jax.vmap(seen)(tries) @ direction)]
+        return tries[jnp.argmax(jax.vmap(future)(tries) @ direction)]
 
     return jax.lax.fori_loop(0, _NUM_ASCENTS, step, plan)
 
 
 def _ascend_ray(
-    seen: Callable[[Plan], Observation],
+    future: Callable[[Plan], Observation],
     limits: tuple[Action, Action],
     centre: Observation,
     direction: Observation,
     plans: Float[Array, "starts steps action"],
     ends: Float[Array, "starts axes"],
 ) -> tuple[Plan, Observation, Observation]:
-    """Go to a plan whose future lies farther along a ray, by linear programs.
+    """Find a plan whose future lies farther along a ray, by sequential linear programming.
 
-    Around a plan the future is linear in the plan, so the farthest point of the ray is a
-    linear program with one equation: the one that keeps it on the ray.
+    With the future linearised around a plan, the farthest point on the ray solves a linear
+    program with one equality constraint: the point stays on the ray.
 
     Returns:
-        The plan, its future, and the direction that points out of the set there.
+        The plan, its future, and the outward normal of the set there.
     """
     across = jnp.stack([-direction[1], direction[0]])
 
@@ -223,31 +225,31 @@ def _ascend_ray(
 
     def step(_: Int[Array, ""], carry: tuple[Plan, Observation]) -> tuple[Plan, Observation]:
         plan = carry[0]
-        jacobian = jax.jacrev(seen)(plan)
+        jacobian = jax.jacrev(future)(plan)
         gain = jnp.tensordot(direction, jacobian, 1)
         drift = jnp.tensordot(across, jacobian, 1)
-        aim = across @ (centre - seen(plan)) + jnp.sum(drift * plan)
+        aim = across @ (centre - future(plan)) + jnp.sum(drift * plan)
         target, multiplier = _linear_program(gain, drift, aim, limits)
         tries = jnp.stack([plan + stride * (target - plan) for stride in _STRIDES])
-        best = tries[jnp.argmax(jax.vmap(merit)(jax.vmap(seen)(tries)))]
+        best = tries[jnp.argmax(jax.vmap(merit)(jax.vmap(future)(tries)))]
         return best, direction - multiplier * across
 
     start = plans[jnp.argmax(jax.vmap(merit)(ends))]
     plan, normal = jax.lax.fori_loop(0, _NUM_ASCENTS, step, (start, direction))
-    return plan, seen(plan), normal / jnp.linalg.norm(normal)
+    return plan, future(plan), normal / jnp.linalg.norm(normal)
 
 
 def _linear_program(
     gain: Plan, constraint: Plan, value: Scalar, limits: tuple[Action, Action]
 ) -> tuple[Plan, Scalar]:
-    r"""Maximise $g^\top u$ with $c^\top u = v$ and every action within its limits.
+    r"""Maximise $g^\top u$ subject to $c^\top u = v$ and bounds on every action.
 
-    The multiplier $\lambda$ of the equation decides each action by the sign of $g_i -
+    The multiplier $\lambda$ of the constraint determines each action by the sign of $g_i -
     \lambda c_i$. As it grows, actions flip one by one at $g_i / c_i$; the one at which the
-    equation is met is left in between.
+    constraint is met takes an intermediate value.
 
     Returns:
-        The plan and the multiplier; the plan nearest to the value if none meets it.
+        The plan and the multiplier; if infeasible, the plan that comes closest to $v$.
     """
     low, high = (jnp.broadcast_to(limit, gain.shape).ravel() for limit in limits)
     shape, gain, constraint = gain.shape, gain.ravel(), constraint.ravel()

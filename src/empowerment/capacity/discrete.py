@@ -8,7 +8,7 @@ from jaxtyping import Float
 from empowerment.capacity.blahut_arimoto import Capacity, Stopped, blahut_arimoto
 
 _MAX_FUTURES = 100_000
-"""Distinct futures, each a row of probabilities, that are kept at most."""
+"""Maximum number of distinct futures, each a row of probabilities."""
 
 
 def discrete_empowerment(
@@ -20,15 +20,15 @@ def discrete_empowerment(
 ) -> Capacity:
     r"""Compute the n-step empowerment of a cell, in nats.
 
-    Klyubin, Polani and Nehaniv (2005): the capacity from sequences of moves to the cell
-    where they end. If nothing is random it is $\ln$ of the number of cells in reach.
-    Sequences with the same future are one input, so the futures are few.
+    Klyubin, Polani and Nehaniv (2005): the capacity from sequences of moves to the final
+    cell. In a deterministic world it is $\ln$ of the number of reachable cells. Sequences
+    with the same future are merged into one input.
 
     Args:
         kernel: The probability of the next cell, given the cell and the move.
-        cell: Where sequences start.
+        cell: The start cell.
         steps: The number of moves.
-        tolerance: How far apart the bounds may be.
+        tolerance: The largest difference of the bounds, in nats.
 
     Returns:
         The capacity; its inputs are the distinct futures.
@@ -49,11 +49,11 @@ def discrete_empowerment(
 def futures_of(
     kernel: Float[np.ndarray, "cells moves cells"], cell: int, *, steps: int
 ) -> Float[np.ndarray, "futures cells"]:
-    """Give the distinct distributions of the last cell over all sequences of moves."""
+    """Compute the distinct distributions of the final cell over all sequences of moves."""
     futures = np.eye(len(kernel))[[cell]]
     for _ in range(steps):
         moved = np.einsum("fc,cmd->fmd", futures, kernel).reshape(-1, len(kernel))
-        # Rounding joins futures that differ by the order of their sums alone.
+        # Rounding merges futures that differ only by floating-point error.
         futures = moved[np.unique(moved.round(12), axis=0, return_index=True)[1]]
         if len(futures) > _MAX_FUTURES:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Exact empowerment under limits on the amplitude of actions."""
+"""Exact empowerment under amplitude constraints on actions."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ from empowerment.types import Key, State
 from empowerment.worlds import AbstractWorld
 
 _BATCH = 64
-"""States that are treated at once."""
+"""States per batch."""
 
 _AXIS_SPACING = 0.25
 """Standard deviations between the inputs along one axis of a box."""
@@ -30,7 +30,7 @@ def exact_empowerment(
 ) -> Capacity:
     r"""Compute the empowerment of a state: the capacity from plans to perceived futures.
 
-    Karl et al. (2018), Eq. 2 (eq:empowerment), for plans of any length under limits on the
+    Karl et al. (2018), Eq. 2 (eq:empowerment), for plans of any length under bounds on the
     amplitude of each action: $\mathcal{E}(z) = \max_\omega I(x', u_{1:n} | z)$. For worlds
     with at most two perceived dimensions and additive noise: transitions without process
     noise, or a single step.
@@ -40,11 +40,11 @@ def exact_empowerment(
         state: The state $z$.
         steps: The number of actions $n$.
         key: Consumed; the result hardly depends on it, see `reachable`.
-        tolerance: How far apart the bounds of Blahut-Arimoto may be, in nats.
+        tolerance: The largest difference of the bounds of Blahut-Arimoto, in nats.
 
     Returns:
-        The capacity. `lower` is carried by futures that are reached; `upper` holds for all
-        that the set is enclosed in; `value` is the capacity of the inner set, to within
+        The capacity. `lower` is attained by reachable futures; `upper` holds for the
+        enclosure of the reachable set; `value` is the capacity of the inner set, to within
         half the tolerance.
     """
     return next(exact_landscape(world, state[None], steps=steps, key=key, tolerance=tolerance))
@@ -65,18 +65,18 @@ def exact_landscape(
         states: The states.
         steps: The number of actions.
         key: Consumed.
-        tolerance: How far apart the bounds of Blahut-Arimoto may be, in nats.
+        tolerance: The largest difference of the bounds of Blahut-Arimoto, in nats.
 
     Yields:
-        The capacity of each state, as `exact_empowerment` gives it.
+        The capacity of each state, as from `exact_empowerment`.
     """
     scale = _noise(world, states, steps)
     size = len(states)
-    # The last batch is filled up, so that every batch has the shape that is compiled.
+    # Pad the last batch, so that all batches have the compiled shape.
     padded = states[jnp.minimum(jnp.arange(size + -size % min(_BATCH, size)), size - 1)]
     for first in range(0, size, _BATCH):
         sets = reachable(world, padded[first : first + _BATCH], scale, steps=steps, key=key)
-        # Many small matrix products: one state on each core beats one product on all.
+        # Many small matrix products: one state per core is faster than threaded BLAS.
         with (
             threadpool_limits(1, user_api="blas"),
             ThreadPoolExecutor(os.cpu_count()) as pool,
@@ -87,14 +87,14 @@ def exact_landscape(
 
 
 def capacity_of(found: Reachable, *, tolerance: float) -> Capacity:
-    """Compute the capacity of a reachable set seen through noise of unit scale.
+    """Compute the capacity of a reachable set under additive noise of unit scale.
 
     Args:
         found: The set, in standard deviations of the noise.
-        tolerance: How far apart the bounds of Blahut-Arimoto may be, in nats.
+        tolerance: The largest difference of the bounds of Blahut-Arimoto, in nats.
 
     Returns:
-        The capacity, with an upper bound that holds for all of the cover.
+        The capacity, with an upper bound over the whole cover.
     """
     if found.is_box:
         return _capacity_of_box(found.inputs, tolerance=tolerance)
@@ -105,7 +105,7 @@ def capacity_of(found: Reachable, *, tolerance: float) -> Capacity:
 
 
 def _capacity_of_box(corners: Float[np.ndarray, "4 2"], *, tolerance: float) -> Capacity:
-    """Add the capacities of independent axes, and their bounds."""
+    """Sum the capacities and bounds of independent axes."""
     axes = []
     for low, high in zip(corners.min(axis=0), corners.max(axis=0), strict=True):
         points = np.linspace(low, high, int(np.ceil((high - low) / _AXIS_SPACING)) + 1)
@@ -125,7 +125,7 @@ def _capacity_of_box(corners: Float[np.ndarray, "4 2"], *, tolerance: float) -> 
 def _noise(
     world: AbstractWorld, states: Float[Array, "states state"], steps: int
 ) -> Float[Array, " axes"]:
-    """Give the scale of the additive noise on what is perceived; refuse what is not additive."""
+    """Return the scale of the perceived additive noise; raise where it is not additive."""
     if steps < 1:
         raise ValueError(f"Expected steps to be at least 1; got {steps}.")
     if not world.actions.finite:
@@ -144,8 +144,8 @@ def _noise(
             "Expected no process noise for an exact capacity over more than one step; got a "
             f"scale of {process.max(axis=0).tolist()}. Use the gaussian estimator."
         )
-    spread = jnp.einsum("sij,sj,skj->sik", gain, process**2, gain)
-    total = spread + jax.vmap(jnp.diag)(emission**2)
+    covariance = jnp.einsum("sij,sj,skj->sik", gain, process**2, gain)
+    total = covariance + jax.vmap(jnp.diag)(emission**2)
     variance = jnp.diagonal(total, axis1=1, axis2=2)
     correlated = jnp.abs(total - jax.vmap(jnp.diag)(variance)).max() > 1e-6 * variance.max()
     if bool(correlated) or not bool(jnp.allclose(variance, variance[:1], rtol=1e-3)):
@@ -164,7 +164,7 @@ def _noise_at(
     Float[Array, "states observation"],
     Float[Array, "states observation state"],
 ]:
-    """Give the scales of transition and emission, and how the one shows in the other."""
+    """Compute scales of transition and emission, and the Jacobian of the emission."""
 
     def of_state(state: State):
         process = world.transition(state, world.actions.centre).scale

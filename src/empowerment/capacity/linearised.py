@@ -1,4 +1,4 @@
-"""Empowerment of the linearised Gaussian channel: closed form, for any world."""
+"""Empowerment of the linearised Gaussian channel, in closed form for any world."""
 
 import equinox as eqx
 import jax
@@ -10,19 +10,19 @@ from empowerment.types import Action, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld
 
 UNIFORM_POWER = 1 / 3
-"""The power of an action that is uniform between limits of minus one and one."""
+"""The power of an action that is uniform between -1 and 1."""
 
 
 class LinearChannel(eqx.Module):
-    r"""A channel from plans to perceived futures, linear around one plan.
+    r"""A channel from plans to perceived futures, linearised around one plan.
 
     $$x' \approx \bar x + G\,(\mathrm{plan} - \overline{\mathrm{plan}}) + \varepsilon,
     \qquad \varepsilon \sim \mathcal{N}(0, N)$$
 
     Attributes:
-        mean: $\bar x$, what is perceived after the plan itself.
-        gain: $G$, with all actions of all steps side by side.
-        noise: $N$, process noise carried to the end plus the noise of the emission.
+        mean: $\bar x$, the mean observation after the plan itself.
+        gain: $G$, with the actions of all steps flattened.
+        noise: $N$, the propagated process noise plus the noise of the emission.
     """
 
     mean: Float[Array, " observation"]
@@ -35,7 +35,7 @@ def linearise(world: AbstractWorld, state: State, plan: Plan) -> LinearChannel:
 
     Args:
         world: Any world.
-        state: Where the plan starts.
+        state: The start state.
         plan: The plan around which to linearise.
 
     Returns:
@@ -52,35 +52,34 @@ def linearise(world: AbstractWorld, state: State, plan: Plan) -> LinearChannel:
 
         return world.emission(jax.lax.scan(step, state, (plan, innovations))[0]).mean
 
-    quiet = jnp.zeros((plan.shape[0], state.shape[0]), state.dtype)
-    mean = perceived(plan, quiet)
-    # The scale of the emission is taken at the state that the plan itself leads to.
+    zeros = jnp.zeros((plan.shape[0], state.shape[0]), state.dtype)
+    mean = perceived(plan, zeros)
+    # The scale of the emission is taken at the end of the plan itself.
     final = jax.lax.scan(
         lambda state, action: (world.transition(state, action).mean, None), state, plan
     )[0]
-    to_plan, to_noise = jax.jacfwd(perceived, argnums=(0, 1))(plan, quiet)
+    to_plan, to_noise = jax.jacfwd(perceived, argnums=(0, 1))(plan, zeros)
     gain = to_plan.reshape(mean.size, -1)
-    spread = to_noise.reshape(mean.size, -1)
-    noise = spread @ spread.T + jnp.diag(world.emission(final).scale ** 2)
+    factor = to_noise.reshape(mean.size, -1)
+    noise = factor @ factor.T + jnp.diag(world.emission(final).scale ** 2)
     return LinearChannel(mean, gain, noise)
 
 
 def gaussian_empowerment(
     world: AbstractWorld, state: State, *, steps: int, power: Scalar | float = UNIFORM_POWER
 ) -> Scalar:
-    r"""Estimate empowerment by the linearised channel around the middle of the actions.
+    r"""Estimate empowerment by the channel linearised around the centre of the actions.
 
-    The capacity under a limit on *power*, by water-filling: not to be compared with the
-    capacity under a limit on *amplitude* (`exact_empowerment`). Differentiable in the
+    The capacity under a *power* constraint, by water-filling: not to be compared with the
+    capacity under an *amplitude* constraint (`exact_empowerment`). Differentiable in the
     state. Exact for linear worlds; otherwise an approximation (Salge et al., 2013).
 
     Args:
         world: Any world.
         state: The state $z$.
         steps: The number of actions $n$.
-        power: The power of each action in units of half the width of its limits,
-            (of one, where there is no limit), squared; the total over a plan is
-            `power * steps * action_size`.
+        power: The mean square of each action in units of half the width of its bounds (of
+            one, where unbounded); the total over a plan is `power * steps * action_size`.
 
     Returns:
         Empowerment in nats.

@@ -6,11 +6,11 @@ from jaxtyping import Float
 Points = Float[np.ndarray, "_ 2"]
 
 _LONGEST_TANGENT = 2.0
-"""In units of the chord. Longer tangents are of ends that coincide but for rounding."""
+"""In units of the chord. Longer tangents come from ends that coincide up to rounding."""
 
 
 def thin(line: Points, spacing: float) -> Points:
-    """Keep points of a dense line about `spacing` apart, both ends among them."""
+    """Thin a dense line to points about `spacing` apart, both ends included."""
     travelled = _travelled(line)
     marks = np.linspace(0, travelled[-1], int(np.ceil(travelled[-1] / spacing)) + 1)
     return line[np.unique(np.searchsorted(travelled, marks - 1e-9).clip(max=len(line) - 1))]
@@ -24,13 +24,13 @@ def fill(line: Points, spacing: float) -> Points:
     return np.concatenate([line, between])
 
 
-def split_agents(points: Points, cell: float) -> Points:
+def one_per_cell(points: Points, cell: float) -> Points:
     """Keep one point of each cell of a square lattice."""
     return points[np.unique(np.round(points / cell), axis=0, return_index=True)[1]]
 
 
 def lattice(loop: Points, spacing: float) -> Points:
-    """Lay a square lattice over all that a closed line winds around, in either sense."""
+    """Return the points of a square lattice with non-zero winding number in a closed line."""
     size = np.ptp(loop, axis=0)
     if size[0] < size[1]:  # Few long rows are faster than many short ones.
         return lattice(loop[:, ::-1], spacing)[:, ::-1]
@@ -56,11 +56,11 @@ def area(loop: Points) -> float:
 
 
 def circumscribe(ends: Points, normals: Points) -> Points:
-    """Draw a polygon around a set: tangents where it bulges, chords where it is hollow.
+    """Circumscribe a polygon: tangents where the set is convex, chords where it is concave.
 
     Args:
-        ends: Points on the border of the set, in the order of their angle.
-        normals: At each of them, the unit vector that points out of the set.
+        ends: Points on the boundary of the set, ordered by angle.
+        normals: The outward unit normal at each of them.
 
     Returns:
         The vertices of the polygon.
@@ -70,7 +70,7 @@ def circumscribe(ends: Points, normals: Points) -> Points:
     turn = normals[:, 0] * following[:, 1] - normals[:, 1] * following[:, 0]
     ahead = -np.einsum("ij,ij->i", normals, chord)
     behind = np.einsum("ij,ij->i", following, chord)
-    # How far along the tangent at each end the tangent at the following end is met.
+    # The distance along the tangent at each end to the tangent at the following end.
     run = np.where(turn > 0, behind, 0) / np.maximum(turn, np.finfo(float).tiny)
     sane = run <= _LONGEST_TANGENT * np.linalg.norm(chord, axis=1)
     run = np.where((ahead >= 0) & (behind >= 0) & sane, run, 0)
@@ -79,5 +79,5 @@ def circumscribe(ends: Points, normals: Points) -> Points:
 
 
 def _travelled(line: Points) -> Float[np.ndarray, " _"]:
-    """Measure how far along a line each of its points is."""
+    """Compute the arc length of a line at each of its points."""
     return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])

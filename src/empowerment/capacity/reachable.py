@@ -29,39 +29,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.capacity.boundary import (
-    Border,
-    find_corners,
-    find_hollows,
-    walk,
-)
-from empowerment.capacity.polygons import area, circumscribe, fill, lattice, split_agents, thin
+from empowerment.capacity.boundary import Border, find_corners, find_hollows, walk
+from empowerment.capacity.polygons import area, circumscribe, fill, lattice, one_per_cell, thin
 from empowerment.types import Key
 from empowerment.worlds import AbstractWorld, mean_observation, switching_plans
 
 _NUM_SAMPLES = 8192
-"""Plans from which the farthest are sought."""
+"""Candidate plans in the search for the farthest."""
 
 _NUM_CURVE_POINTS = 2049
 
 # Distances between points, in standard deviations of the noise. A lattice of Gaussians at
-# spacing h ripples by 2 exp(-2 pi^2 / h^2): 1e-34 at 0.5, so a set is as good as filled.
+# spacing h ripples by 2 exp(-2 pi^2 / h^2), 1e-34 at 0.5: as good as a filled set.
 _EDGE_SPACING = 0.4
 _INNER_SPACING = 0.5
 _FUTURES_SPACING = 0.3
 _ENDS_SPACING = 0.05
-_COVER_SPACING = 0.25  # Half of that of the inputs: what is between them counts.
+_COVER_SPACING = 0.25  # Half of that of the inputs: the upper bound holds between them too.
 _COVER_EDGE_SPACING = 0.1
 _BOX_TOLERANCE = 0.02
 
 _HOLLOW = 1e-4
-"""The share of its polygon that a set may lack and still count as convex."""
+"""The fraction of its polygon that a set may lack and still count as convex."""
 
 _LARGEST_SET = 1e5
-"""Of the rectangle around a set; larger ones would take minutes for a single state."""
+"""Largest area of the bounding rectangle; beyond, a single state would take minutes."""
 
 _LONGEST_SET = 800
-"""Along each axis, and along a curve: so far its points are `_EDGE_SPACING` apart."""
+"""Largest extent along each axis, and along a curve, that `_EDGE_SPACING` resolves."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,9 @@ class Reachable:
     """The reachable set of one state, in standard deviations of the noise.
 
     Attributes:
-        inputs: Futures that plans lead to, dense enough to stand for all.
-        cover: Points that stand for all futures, also for those that `inputs` misses.
+        inputs: A dense sample of the futures that plans reach.
+        cover: A dense sample of an enclosure of the set, including futures that `inputs`
+            misses.
         is_box: Whether the set is an axis-parallel box. Then `inputs` are its corners, and
             the channel is a product of one channel for each axis.
     """
@@ -91,11 +87,11 @@ def reachable(
     """Find the reachable set of each of a batch of states.
 
     Args:
-        world: A world with finite limits on its actions that perceives one or two axes.
-        states: Where plans start.
+        world: A world with finite action bounds and one or two perceived axes.
+        states: The start states.
         scale: The standard deviation of the noise on each perceived axis.
         steps: The number of actions in a plan.
-        key: Draws the plans from which the farthest are sought; consumed.
+        key: Consumed.
 
     Returns:
         One set for each state.
@@ -112,7 +108,7 @@ def _sets_of_curves(
     samples: Float[Array, "samples steps action"],
     scale: Float[Array, " axes"],
 ) -> list[Reachable]:
-    """Trace the futures of every single action between its limits."""
+    """Trace the futures of a single action between its bounds."""
     del samples
     lines = np.asarray(_trace(world, states, scale), np.float64)
     _check_size(np.linalg.norm(np.diff(lines, axis=1), axis=2).sum(axis=1).max(keepdims=True))
@@ -138,7 +134,7 @@ def _sets_of_borders(
     samples: Float[Array, "samples steps action"],
     scale: Float[Array, " axes"],
 ) -> list[Reachable]:
-    """Find the border of each set, and fill it."""
+    """Find the boundary of each set, and fill it."""
     corners, futures = find_corners(world, states, samples, scale)
     _check_size(np.ptp(np.asarray(corners.ends, np.float64), axis=1).max(axis=0))
     if scale.size == 1:
@@ -155,8 +151,8 @@ def _sets_of_borders(
         if first.is_convex
         else _set_of_loop(second)
         if star
-        else _set_of_futures(second, found)
-        for first, second, star, found in zip(
+        else _set_of_futures(second, sample)
+        for first, second, star, sample in zip(
             convex, hollow, np.asarray(is_star), np.asarray(futures, np.float64), strict=True
         )
     ]
@@ -164,7 +160,7 @@ def _sets_of_borders(
 
 @dataclass(frozen=True)
 class _Outline:
-    """The border of a set: futures all the way round, and a polygon that encloses them."""
+    """The boundary of a set: a closed loop of futures, and a polygon that encloses it."""
 
     loop: Float[np.ndarray, "loop 2"]
     ends: Float[np.ndarray, "border 2"]
@@ -182,10 +178,10 @@ def _outline(
     border: Border,
     scale: Float[Array, " axes"],
 ) -> list[_Outline]:
-    """Walk along the border of each set."""
+    """Trace the boundary of each set."""
     ends, normals = np.asarray(border.ends, np.float64), np.asarray(border.normals, np.float64)
     gaps = np.linalg.norm(np.diff(ends, axis=1, append=ends[:, :1]), axis=2)
-    # A power of two, so that few lengths are compiled.
+    # A power of two limits the number of compiled shapes.
     num_between = 2 ** int(np.ceil(np.log2(max(gaps.max() / _EDGE_SPACING, 4))))
     loops = np.asarray(walk(world, states, border.plans, scale, num_between), np.float64)
     return [
@@ -195,7 +191,7 @@ def _outline(
 
 
 def _check_size(size: Float[np.ndarray, " axes"], largest: float = np.inf) -> None:
-    """Refuse a set that would take too many points to stand for."""
+    """Check that a set does not need too many points."""
     if not (size.max() <= _LONGEST_SET and np.prod(size) <= largest):
         limit = f"{_LONGEST_SET} standard deviations of the noise along each axis"
         if np.isfinite(largest):
@@ -208,14 +204,14 @@ def _check_size(size: Float[np.ndarray, " axes"], largest: float = np.inf) -> No
 
 
 def _set_of_interval(low: float, high: float) -> Reachable:
-    """Fill an interval: what lies between two futures is reached by a plan between."""
+    """Fill an interval: by continuity, plans in between reach all of it."""
     count = int(np.ceil((high - low) / _EDGE_SPACING)) + 1
     inputs = np.linspace(low, high, count)[:, None]
     return Reachable(inputs, np.linspace(low, high, 4 * count)[:, None], is_box=False)
 
 
 def _set_of_loop(outline: _Outline) -> Reachable:
-    """Fill a loop from within, and enclose it from without."""
+    """Fill a loop from within, and enclose it from without; a box keeps its corners alone."""
     low, high = outline.loop.min(axis=0), outline.loop.max(axis=0)
     size = high - low
     corners = np.array([low, [high[0], low[1]], high, [low[0], high[1]]])
@@ -224,8 +220,8 @@ def _set_of_loop(outline: _Outline) -> Reachable:
         return Reachable(corners, corners, is_box=True)
     _check_size(size, _LARGEST_SET)
     edge = thin(np.concatenate([outline.loop, outline.loop[:1]]), _EDGE_SPACING)
-    # Ends are kept wherever they are: corners carry the most.
-    ends = split_agents(outline.ends, _ENDS_SPACING)
+    # The extreme points are always kept: corners carry the most information.
+    ends = one_per_cell(outline.ends, _ENDS_SPACING)
     inputs = np.concatenate([ends, edge, lattice(edge, _INNER_SPACING)])
     polygon = outline.polygon
     rim = fill(np.concatenate([polygon, polygon[:1]]), _COVER_EDGE_SPACING)
@@ -234,8 +230,8 @@ def _set_of_loop(outline: _Outline) -> Reachable:
 
 
 def _set_of_futures(outline: _Outline, futures: Float[np.ndarray, "samples 2"]) -> Reachable:
-    """Take a set as it was sampled, where it has no simple border."""
+    """Represent a set that is not star-shaped by its sampled futures."""
     edge = thin(np.concatenate([outline.loop, outline.loop[:1]]), _EDGE_SPACING)
-    ends, inner = split_agents(outline.ends, _ENDS_SPACING), split_agents(futures, _FUTURES_SPACING)
+    ends, inner = one_per_cell(outline.ends, _ENDS_SPACING), one_per_cell(futures, _FUTURES_SPACING)
     inputs = np.concatenate([ends, edge, inner])
     return Reachable(inputs, np.concatenate([inputs, outline.loop, futures]), is_box=False)

@@ -1,4 +1,4 @@
-"""The capacity of a Gaussian channel under a limit on the power of its input."""
+"""The capacity of a linear Gaussian channel under a power constraint."""
 
 import jax.numpy as jnp
 import jax.scipy.linalg
@@ -12,10 +12,10 @@ def water_filling(
     noise: Float[Array, "outputs outputs"],
     power: Scalar,
 ) -> Scalar:
-    r"""Give the capacity of $y = G u + \varepsilon$ with $E[u^\top u] \le P$, in nats.
+    r"""Compute the capacity of $y = G u + \varepsilon$ with $E[u^\top u] \le P$, in nats.
 
-    With $\lambda_i$ the eigenvalues of $N^{-1/2} G G^\top N^{-1/2}$, the power is poured
-    over them to a common level $\mu$:
+    With $\lambda_i$ the eigenvalues of $N^{-1/2} G G^\top N^{-1/2}$, the power fills them
+    to a common level $\mu$:
 
     $$C = \tfrac12 \sum_i \bigl[\ln \mu \lambda_i\bigr]_+, \qquad
     \sum_i \bigl[\mu - \tfrac1{\lambda_i}\bigr]_+ = P.$$
@@ -36,8 +36,8 @@ def water_filling(
     used = strengths > jnp.finfo(strengths.dtype).eps * jnp.maximum(strengths[0], 1e-30)
     strengths = jnp.where(used, strengths, 1.0)
     heights = jnp.where(used, 1 / strengths, 0.0)
-    # Level if exactly the k strongest are under water; it is right for the largest k
-    # whose own height is still below it.
+    # Level if exactly the k strongest are used; it is right for the largest k whose own
+    # height is still below it.
     counts = jnp.arange(1, strengths.size + 1, dtype=strengths.dtype)
     levels = (power + jnp.cumsum(heights)) / counts
     num_wet = jnp.sum(used & (levels > heights))

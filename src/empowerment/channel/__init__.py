@@ -1,29 +1,31 @@
 """Channels: the variational estimate of empowerment."""
 
 from empowerment.channel.base import AbstractChannel, Estimate, Inputs, fit_inputs
-from empowerment.channel.baselines import train_discrete, train_model_free
 from empowerment.channel.bound import Channel, empowerment, information_bound
 from empowerment.channel.certificate import Interval, certify
 from empowerment.channel.codebook import Codebook
-from empowerment.channel.families import FAMILIES, make_channel
-from empowerment.channel.training import DivergedError, Trained, train
+from empowerment.channel.evaluation import empowerment_at
+from empowerment.channel.families import FAMILIES, channel_like, make_channel
+from empowerment.channel.tabular import train_discrete
+from empowerment.channel.training import sample_states
+from empowerment.channel.training import train as train_channel
 
 __all__ = [
     "FAMILIES",
     "AbstractChannel",
     "Channel",
     "Codebook",
-    "DivergedError",
     "Estimate",
     "Inputs",
     "Interval",
-    "Trained",
     "certify",
+    "channel_like",
     "empowerment",
+    "empowerment_at",
     "fit_inputs",
     "information_bound",
     "make_channel",
-    "train",
+    "sample_states",
+    "train_channel",
     "train_discrete",
-    "train_model_free",
 ]

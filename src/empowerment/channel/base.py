@@ -1,4 +1,4 @@
-"""What a channel is: a source of plans, and a way to read them off the future."""
+"""Base classes of channels, sources and planning, and the scaling of their inputs."""
 
 import math
 from abc import abstractmethod
@@ -13,21 +13,21 @@ from empowerment.types import Key, Observation, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Box, mean_observation, observation_density
 
 Features = Float[Array, " features"]
-"""A state as networks see it."""
+"""A state as input of networks."""
 
 Code = Float[Array, " code"]
-"""What a source draws and planning reads: in the paper's families the plan itself."""
+"""A sample of a source, decoded by planning; in the paper's families the plan itself."""
 
 _NUM_PROBES = 4096
-"""Futures from which the scale of what planning reads is taken."""
+"""Random futures from which the whitening of successors is estimated."""
 
 
 class Inputs(eqx.Module):
-    """What networks see: states and successors of order one, whatever the world's units.
+    """Scaling of network inputs: states and successors of order one, in any units.
 
     Attributes:
-        states: The region that is scaled to order one; its angles become cosine and sine.
-        whitener: Makes the successor, relative to that of the zero plan, white.
+        states: The region that is scaled to order one; angles become cosine and sine.
+        whitener: The matrix that whitens successors relative to that of the zero plan.
     """
 
     states: Box
@@ -39,27 +39,24 @@ class Inputs(eqx.Module):
         return self.states.feature_size
 
     def features(self, state: State) -> Features:
-        """Scale a state; an angle becomes its cosine and sine."""
+        """Compute the features of a state; an angle becomes its cosine and sine."""
         return self.states.features(state)
 
     def relative(
         self, world: AbstractWorld, state: State, successor: Observation, steps: int
     ) -> Observation:
-        """Scale a successor, relative to what the zero plan would lead to."""
+        """Whiten a successor, relative to the successor of the zero plan."""
         still = mean_observation(world, state, jnp.zeros((steps, world.actions.size), state.dtype))
         return jax.lax.stop_gradient(self.whitener) @ (successor - still)
 
 
 def fit_inputs(world: AbstractWorld, *, steps: int, key: Key) -> Inputs:
-    """Find the scales of a world by trying random plans at random states.
+    """Estimate the input scaling of a world from random plans at random states.
 
     Args:
         world: A world whose actions live before the squash.
         steps: The number of actions in a plan.
         key: Consumed.
-
-    Returns:
-        The scales.
     """
     return Inputs(world.states, _whitener(world, steps, key))
 
@@ -68,7 +65,7 @@ def fit_inputs(world: AbstractWorld, *, steps: int, key: Key) -> Inputs:
 def _whitener(
     world: AbstractWorld, steps: int, key: Key
 ) -> Float[Array, "observation observation"]:
-    """Try random plans at random states: how far from the zero plan's future do they end?"""
+    """Estimate the whitening matrix of futures of random plans, relative to the zero plan."""
     still = jnp.zeros((steps, world.actions.size))
 
     def probe(key: Key) -> Observation:
@@ -79,16 +76,16 @@ def _whitener(
 
     offsets = jax.vmap(probe)(jax.random.split(key, _NUM_PROBES))
     scale = observation_density(world, world.states.centre, still).scale
-    spread = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
-    return jnp.linalg.inv(jnp.linalg.cholesky(spread))
+    covariance = offsets.T @ offsets / _NUM_PROBES + jnp.diag(scale**2)
+    return jnp.linalg.inv(jnp.linalg.cholesky(covariance))
 
 
 class Estimate(eqx.Module):
-    """A mean of draws, and how sure it is.
+    """A Monte Carlo estimate.
 
     Attributes:
         value: The mean, in nats.
-        standard_error: Of the mean.
+        standard_error: The standard error of the mean.
     """
 
     value: Scalar
@@ -96,55 +93,55 @@ class Estimate(eqx.Module):
 
     @staticmethod
     def of(draws: Float[Array, " draws"]) -> "Estimate":
-        """Take the mean of independent draws."""
+        """Compute mean and standard error of independent samples."""
         return Estimate(draws.mean(), jnp.std(draws, ddof=1) / math.sqrt(draws.size))
 
 
 class AbstractChannel(eqx.Module):
-    """A channel from plans to perceived futures, with parameters to be learnt."""
+    """A channel from plans to perceived futures, with trainable parameters."""
 
     steps: eqx.AbstractVar[int]
     """The number of actions in a plan."""
 
     inputs: eqx.AbstractVar[Inputs]
-    """What its networks see."""
+    """The scaling of network inputs."""
 
     @abstractmethod
     def draw(self, state: State, *, key: Key) -> Plan:
-        r"""Draw a plan from the source, $u_{1:n} \sim \omega(\cdot|z)$."""
+        r"""Sample a plan from the source, $u_{1:n} \sim \omega(\cdot|z)$."""
 
     @abstractmethod
     def draw_many(
         self, state: State, count: int, *, key: Key
     ) -> tuple[Float[Array, "plans steps action"], Float[Array, " plans"]]:
-        """Give plans with logarithms of weights that together stand for the source."""
+        """Return plans with log-weights that represent the source."""
 
     @abstractmethod
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
-        r"""Estimate a lower bound of $I(x', u_{1:n} | z)$ from one draw, without bias."""
+        r"""Compute an unbiased one-sample estimate of a lower bound of $I(x', u_{1:n} | z)$."""
 
     @abstractmethod
     def estimate(
         self, world: AbstractWorld, state: State, *, num_samples: int, key: Key
     ) -> Estimate:
-        """Estimate the same bound from many draws."""
+        """Estimate the same bound from many samples."""
 
 
 class AbstractSource(eqx.Module):
-    r"""The source $\omega(u_{1:n}|z)$: a distribution of codes, and what plan a code means."""
+    r"""The source $\omega(u_{1:n}|z)$: a distribution of codes, and the map from codes to plans."""
 
     @abstractmethod
     def __call__(self, features: Features) -> AbstractDistribution:
-        """Give the distribution of codes at a state."""
+        """Return the distribution of codes at a state."""
 
     @abstractmethod
     def plan(self, features: Features, code: Code) -> Plan:
-        """Give the plan that a code stands for."""
+        """Return the plan of a code."""
 
 
 class AbstractPlanning(eqx.Module):
-    r"""Planning $q(u_{1:n}|z, x')$: which code may have led to a future."""
+    r"""Planning $q(u_{1:n}|z, x')$: the posterior of codes given the perceived successor."""
 
     @abstractmethod
     def __call__(self, features: Features, successor: Observation) -> AbstractDistribution:
-        """Give the distribution of codes at a state, given the successor."""
+        """Return the distribution of codes at a state, given the successor."""

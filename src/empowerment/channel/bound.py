@@ -19,12 +19,12 @@ from empowerment.worlds import AbstractWorld, perceive
 
 
 class Channel(AbstractChannel):
-    r"""A source and a planning distribution, the paper's $\theta = (\omega, q)$.
+    r"""A channel of a source and a planning distribution, the paper's $\theta = (\omega, q)$.
 
     Attributes:
         source: $\omega(u_{1:n}|z)$.
         planning: $q(u_{1:n}|z, x')$.
-        inputs: What both see.
+        inputs: The scaling of the inputs of both.
         steps: The number of actions $n$.
     """
 
@@ -34,14 +34,14 @@ class Channel(AbstractChannel):
     steps: int = eqx.field(static=True)
 
     def draw(self, state: State, *, key: Key) -> Plan:
-        """Draw a plan from the source."""
+        """Sample a plan from the source."""
         features = self.inputs.features(state)
         return self.source.plan(features, self.source(features).sample(key=key))
 
     def draw_many(
         self, state: State, count: int, *, key: Key
     ) -> tuple[Float[Array, "plans steps action"], Float[Array, " plans"]]:
-        """Draw so many plans, of equal weight."""
+        """Sample `count` plans, of equal weight."""
         keys = jax.random.split(key, count)
         plans = jax.vmap(lambda key: self.draw(state, key=key))(keys)
         return plans, jnp.full(count, -math.log(count))
@@ -53,8 +53,8 @@ class Channel(AbstractChannel):
         code, log_source = self.source(features).sample_and_log_prob(key=code_key)
         plan = self.source.plan(features, code)
         successor = perceive(world, state, plan, key=future_key)
-        seen = self.inputs.relative(world, state, successor, self.steps)
-        return self.planning(features, seen).log_prob(code) - log_source
+        relative = self.inputs.relative(world, state, successor, self.steps)
+        return self.planning(features, relative).log_prob(code) - log_source
 
     def estimate(
         self, world: AbstractWorld, state: State, *, num_samples: int, key: Key
@@ -67,7 +67,7 @@ class Channel(AbstractChannel):
 def information_bound(
     channel: AbstractChannel, world: AbstractWorld, state: State, *, key: Key
 ) -> Scalar:
-    r"""Estimate the variational bound on mutual information from one draw.
+    r"""Estimate the variational bound on mutual information from one sample.
 
     $$\hat{I}(x', u_{1:n} | z) = E\bigl[\ln q(u_{1:n}|z, x') - \ln \omega(u_{1:n}|z)\bigr]
     \le I(x', u_{1:n} | z)$$
@@ -76,9 +76,9 @@ def information_bound(
     from the true posterior, Eq. 4 (eq:gap). Differentiable in the state and in the channel,
     by reparametrisation.
 
-    Deviation: $x'$ is what is perceived of the successor, and plans have any length; the
-    source may draw a code for a plan and planning reads the code, which bounds the same
-    information by data processing.
+    Deviation: $x'$ is the perceived successor, and plans have any length; the source may
+    sample a code for a plan and planning decodes the code, which bounds the same information
+    by the data-processing inequality.
 
     Args:
         channel: Source and planning.
@@ -87,7 +87,7 @@ def information_bound(
         key: Consumed.
 
     Returns:
-        One unbiased estimate of the bound, in nats.
+        An unbiased estimate of the bound, in nats.
     """
     return channel.information(world, state, key=key)
 
@@ -110,11 +110,11 @@ def empowerment(
         channel: A trained channel.
         world: A world whose actions live before the squash (`Bounded`).
         state: The state $z$.
-        num_samples: The number of draws.
+        num_samples: The number of samples.
         key: Consumed.
 
     Returns:
-        The mean of the draws and its standard error.
+        The mean of the samples and its standard error.
     """
     if num_samples < 2:
         raise ValueError(f"Expected num_samples to be at least 2; got {num_samples}.")

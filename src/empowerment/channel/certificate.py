@@ -21,39 +21,39 @@ from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import Bounded, observation_density, switching_plans
 
 _NUM_CANDIDATES = 768
-"""Plans among which those to add to the mixture are sought."""
+"""Candidate plans to be added to the mixture."""
 
-_NUM_JUDGED = 8192
-"""Plans among which the largest divergence is sought in the end."""
+_NUM_SEARCHED = 8192
+"""Plans in the final search for the largest divergence."""
 
 _NUM_ROUNDS = 5
 _ADDED_PER_ROUND = 8
 _NUM_REWEIGHTS = 8
 _ADDED_WEIGHT = 0.1
-"""The share of the mixture that a round's new plans begin with."""
+"""The initial weight of the plans that are added in a round."""
 
 _APART = 1.5
-"""Standard deviations between two plans that are added in the same round."""
+"""Least distance of futures that are added in the same round, in standard deviations."""
 
 _NUM_ASCENTS = 8
 _NUM_CLIMBERS = 16
 _STRIDES = (0.0, 1.0, 0.3, 0.1)
 
 _ROUGH_ORDER = {1: 12, 2: 4}
-"""Nodes of noise on each axis where plans are only compared with each other."""
+"""Quadrature nodes per axis, by number of axes, where plans are only compared."""
 
 _FINE_ORDER = {1: 24, 2: 10}
-"""Nodes where a divergence counts: with six the largest was up to 0.005 nats too low."""
+"""Nodes for the reported divergence: with six the largest was up to 0.005 nats too low."""
 
 _NUM_NOISE = 64
-"""Draws of noise where there are too many axes for a sum over nodes."""
+"""Noise samples where there are too many axes for quadrature."""
 
-_SURE = 3.0
-"""Standard errors by which the lower bound stays below its estimate."""
+_NUM_ERRORS = 3.0
+"""Standard errors that are subtracted from the estimate of the lower bound."""
 
 
 class Interval(eqx.Module):
-    """Two numbers that empowerment is between, in nats.
+    """Lower and upper bound on empowerment, in nats.
 
     Attributes:
         lower: The bound of the channel, less three standard errors.
@@ -65,7 +65,7 @@ class Interval(eqx.Module):
 
 
 class _Mixture(eqx.Module):
-    """A marginal: Gaussians in units of the noise, with weights."""
+    """A marginal: a mixture of Gaussians, in units of the noise."""
 
     means: Float[Array, "components axes"]
     log_weights: Float[Array, " components"]
@@ -80,32 +80,28 @@ def certify(
     num_draws: int = 128,
     key: Key,
 ) -> Interval:
-    r"""Bound the empowerment of a state from below and from above.
+    r"""Compute lower and upper bounds on the empowerment of a state.
 
-    For worlds whose density of the perceived successor is known (`has_closed_form_density`), with
-    noise that is the same for every plan. The maximum over plans is over eight thousand
-    plans that switch between the limits of the actions, followed by ascent from the best; it is
-    not proven to be global, and an upper bound can only be too low by what the search
-    misses. The more plans, the surer.
+    For worlds with a known density of the perceived successor (`has_closed_form_density`) and
+    noise that is the same for every plan. The maximum over plans is taken over eight thousand
+    plans that switch between the action bounds, followed by gradient ascent from the best. It
+    is not proven to be global: the upper bound can be too low by what the search misses.
 
     Args:
         channel: A trained channel.
         world: The world, with actions before the squash.
         state: The state $z$.
-        num_samples: Draws for the lower bound.
-        num_draws: Plans that the mixture begins with; a codebook has its own.
+        num_samples: The number of samples for the lower bound.
+        num_draws: The number of plans in the initial mixture; a codebook uses all of its own.
         key: Consumed.
-
-    Returns:
-        The interval.
     """
     lower_key, draw_key, plan_key, noise_key = jax.random.split(key, 4)
     estimate = empowerment(channel, world, state, num_samples=num_samples, key=lower_key)
-    lower = estimate.value - _SURE * estimate.standard_error
+    lower = estimate.value - _NUM_ERRORS * estimate.standard_error
 
     still = observation_density(world, state, jnp.zeros((channel.steps, world.actions.size)))
 
-    def seen(plan: Plan) -> Float[Array, " axes"]:
+    def future(plan: Plan) -> Float[Array, " axes"]:
         return (observation_density(world.world, state, plan).mean - still.mean) / still.scale
 
     size = still.mean.size
@@ -113,13 +109,13 @@ def certify(
     divergence = partial(_divergence, _noise(size, _FINE_ORDER, key=noise_key))
     drawn, log_weights = channel.draw_many(state, num_draws, key=draw_key)
     drawn = jax.vmap(jax.vmap(world.squash))(drawn)
-    plans = switching_plans(world.world.actions, channel.steps, _NUM_JUDGED, key=plan_key)
-    futures = jax.vmap(seen)(plans)
-    mixture = _grow(jax.vmap(seen)(drawn), log_weights, futures[:_NUM_CANDIDATES], roughly)
+    plans = switching_plans(world.world.actions, channel.steps, _NUM_SEARCHED, key=plan_key)
+    futures = jax.vmap(future)(plans)
+    mixture = _grow(jax.vmap(future)(drawn), log_weights, futures[:_NUM_CANDIDATES], roughly)
 
-    found = jax.lax.map(partial(roughly, mixture), futures, batch_size=256)
-    start = plans[jax.lax.top_k(found, _NUM_CLIMBERS)[1]]
-    climb = partial(_climb, lambda plan: divergence(mixture, seen(plan)), world)
+    divergences = jax.lax.map(partial(roughly, mixture), futures, batch_size=256)
+    start = plans[jax.lax.top_k(divergences, _NUM_CLIMBERS)[1]]
+    climb = partial(_climb, lambda plan: divergence(mixture, future(plan)), world)
     upper = jnp.max(jax.vmap(climb)(start))
     within = jnp.max(jax.vmap(partial(divergence, mixture))(mixture.means))
     return Interval(lower, jnp.maximum(jnp.maximum(upper, within), lower))
@@ -131,7 +127,7 @@ def _grow(
     candidates: Float[Array, "candidates axes"],
     divergence,
 ) -> _Mixture:
-    """Build a marginal: reweight, add what it is farthest from, and again."""
+    """Build a marginal: alternately reweight it and add the futures of largest divergence."""
     room = jnp.zeros((_NUM_ROUNDS * _ADDED_PER_ROUND, drawn.shape[1]))
     absent = jnp.full(room.shape[0], -jnp.inf)
     mixture = _Mixture(jnp.concatenate([drawn, room]), jnp.concatenate([log_weights, absent]))
@@ -162,18 +158,18 @@ def _divergence(
     mixture: _Mixture,
     point: Float[Array, " axes"],
 ) -> Scalar:
-    """Give the divergence of the noise around a point from the mixture, in units of noise."""
-    nodes, shares = noise
+    """Compute the divergence of unit noise around a point from the mixture."""
+    nodes, weights = noise
     values = point[None] + nodes
     of_means = mixture.log_weights - 0.5 * jnp.sum(mixture.means**2, axis=1)
     log_mixture = jax.nn.logsumexp(values @ mixture.means.T + of_means[None], axis=1)
     log_mixture = log_mixture - 0.5 * jnp.sum(values**2, axis=1)
-    # The constants of the two densities cancel; the entropy of the noise is what is left.
-    return -0.5 * point.size - shares @ log_mixture
+    # The constants of the two densities cancel, up to the entropy of the noise.
+    return -0.5 * point.size - weights @ log_mixture
 
 
 def _climb(divergence, world: Bounded, plan: Plan) -> Scalar:
-    """Ascend the divergence from a plan, between the limits of the actions."""
+    """Maximise the divergence from a plan by Frank-Wolfe ascent within the action bounds."""
     limits = world.world.actions
     low, high = (jnp.broadcast_to(limit, plan.shape) for limit in (limits.low, limits.high))
 
@@ -189,7 +185,7 @@ def _climb(divergence, world: Bounded, plan: Plan) -> Scalar:
 def _noise(
     size: int, orders: dict[int, int], *, key: Key
 ) -> tuple[Float[Array, "nodes axes"], Float[Array, " nodes"]]:
-    """Give nodes and shares that stand for standard normal noise."""
+    """Return nodes and weights for standard normal noise: quadrature, or antithetic samples."""
     if size not in orders:
         nodes = jax.random.normal(key, (_NUM_NOISE // 2, size))
         nodes = jnp.concatenate([nodes, -nodes])

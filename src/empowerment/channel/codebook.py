@@ -1,4 +1,4 @@
-"""A source with finitely many plans, read by Bayes' rule."""
+"""Channels with finitely many plans, decoded by Bayes' rule."""
 
 import math
 
@@ -15,16 +15,16 @@ from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, mean_observation, observation_density, perceive
 
 _NEARLY_ZERO = 1e-6
-"""Keeps the noise within five standard deviations."""
+"""Clips uniform samples, so that the noise stays within five standard deviations."""
 
 _FUTURES_PER_DRAW = 16
-"""What a draw with one future of each code is worth, in draws of a single code."""
+"""The number of single-code samples that one sample of all codes replaces."""
 
 
 class Codebook(AbstractChannel):
     r"""A source of finitely many plans $u^k(z)$ with weights $\omega_k(z)$.
 
-    One network gives the plan and the weight of each code from the state and the code's
+    One network computes the plan and the weight of each code from the state and the code's
     place in a space of intents. Where the density of the perceived successor is known,
     planning is not learnt: Bayes' rule reads the code,
 
@@ -32,15 +32,15 @@ class Codebook(AbstractChannel):
 
     so that the gap of the bound (eq:gap) is zero and what is left is the source. A source
     that carries the capacity under limits on the amplitude *is* nearly discrete. Where the
-    density is not known, Bayes' rule is given a Gaussian around the mean future of each plan,
-    whose precision $W^\top W$ is learnt: any reading of the code is a bound.
+    density is not known, Bayes' rule uses a Gaussian around the mean future of each plan,
+    whose precision $W^\top W$ is learnt: any decoder of the code yields a bound.
 
     Deviation: the paper learns planning, a Gaussian.
 
     Attributes:
         intents: The place of each code.
-        reader: $W$; none where the density is known.
-        inputs: What the network sees.
+        reader: $W$, the whitening matrix of the learnt precision; None if the density is known.
+        inputs: The scaling of the network's inputs.
         steps: The number of actions $n$.
     """
 
@@ -78,31 +78,31 @@ class Codebook(AbstractChannel):
     def codes(
         self, state: State
     ) -> tuple[Float[Array, "codes steps action"], Float[Array, " codes"]]:
-        """Give the plan of each code, and the logarithm of its weight."""
-        near = self.from_state(self.inputs.features(state))
-        hidden = jnp.tanh(near[None, :] + self.intents @ self.from_intent.weight.T)
+        """Compute the plan and the log-weight of each code."""
+        of_state = self.from_state(self.inputs.features(state))
+        hidden = jnp.tanh(of_state[None, :] + self.intents @ self.from_intent.weight.T)
         hidden = jnp.tanh(hidden @ self.hidden.weight.T + _row(self.hidden.bias))
         output = hidden @ self.head.weight.T + _row(self.head.bias)
         plans = output[:, :-1].reshape(len(self.intents), self.steps, -1)
         return plans, jax.nn.log_softmax(output[:, -1])
 
     def draw(self, state: State, *, key: Key) -> Plan:
-        """Draw a plan by its weight."""
+        """Sample a plan by its weight."""
         plans, log_weights = self.codes(state)
         return plans[jax.random.categorical(key, log_weights)]
 
     def draw_many(
         self, state: State, count: int, *, key: Key
     ) -> tuple[Float[Array, "codes steps action"], Float[Array, " codes"]]:
-        """Give all plans, with their weights: no need to draw."""
+        """Return all plans with their log-weights; nothing is sampled."""
         return self.codes(state)
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
-        """Estimate the bound from one future of each code, the noise spread over the codes."""
+        """Estimate the bound from one future of each code."""
         if self.reader is not None:
             return self._read(world, state, self.reader, key)
         shape = len(self.intents), self.inputs.whitener.shape[0]
-        return self._information(world, state, _even_normal(*shape, key=key))
+        return self._information(world, state, _quasi_normal(*shape, key=key))
 
     def estimate(
         self, world: AbstractWorld, state: State, *, num_samples: int, key: Key
@@ -110,11 +110,11 @@ class Codebook(AbstractChannel):
         """Estimate the bound from many futures of each code.
 
         With one or two perceived axes the mean over the noise is a Gauss-Hermite sum; its
-        error is taken from a sum with fewer terms.
+        error is estimated by a sum with fewer terms.
         """
         size = self.inputs.whitener.shape[0]
         if size > 2 or self.reader is not None:
-            # A draw is of a future of every code: fewer are as good as so many of one.
+            # Each sample contains a future of every code, so fewer samples suffice.
             keys = jax.random.split(key, max(num_samples // _FUTURES_PER_DRAW, 2))
             return Estimate.of(jax.vmap(lambda key: self.information(world, state, key=key))(keys))
         order = max(round(num_samples ** (1 / size)), 4)
@@ -122,20 +122,20 @@ class Codebook(AbstractChannel):
         return Estimate(fine, jnp.abs(fine - coarse))
 
     def _quadrature(self, world: AbstractWorld, state: State, order: int) -> Scalar:
-        """Average over the noise by a product of Gauss-Hermite sums."""
+        """Average over the noise by Gauss-Hermite quadrature."""
         size = self.inputs.whitener.shape[0]
-        nodes, shares = gauss_hermite(order, size)
+        nodes, weights = gauss_hermite(order, size)
 
         def of_node(node: Float[Array, " observation"]) -> Scalar:
             noise = jnp.broadcast_to(node, (len(self.intents), size))
             return self._information(world, state, noise)
 
-        return shares @ jax.lax.map(of_node, nodes, batch_size=16)
+        return weights @ jax.lax.map(of_node, nodes, batch_size=16)
 
     def _information(
         self, world: AbstractWorld, state: State, noise: Float[Array, "codes observation"]
     ) -> Scalar:
-        r"""Give $\sum_k \omega_k [\ln p(x'^k|z,u^k) - \ln m(x'^k|z)]$, with $m$ the mixture.
+        r"""Compute $\sum_k \omega_k [\ln p(x'^k|z,u^k) - \ln m(x'^k|z)]$, with $m$ the mixture.
 
         By Bayes' rule it is $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$.
         """
@@ -153,7 +153,7 @@ class Codebook(AbstractChannel):
         reader: Float[Array, "observation observation"],
         key: Key,
     ) -> Scalar:
-        r"""Give $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$ with the learnt precision."""
+        r"""Compute $\sum_k \omega_k [\ln q(k|z,x'^k) - \ln \omega_k]$ with the learnt precision."""
         plans, log_weights = self.codes(state)
         keys = jax.random.split(key, len(plans))
         successors = jax.vmap(lambda plan, key: perceive(world, state, plan, key=key))(plans, keys)
@@ -169,10 +169,10 @@ def pairwise_log_prob(
     means: Float[Array, "codes axes"],
     scales: Float[Array, "codes axes"],
 ) -> Float[Array, "values codes"]:
-    """Evaluate the log-density of each value under each Gaussian.
+    """Compute the log-density of each value under each Gaussian.
 
-    The square is written out, so that one matrix product gives all pairs; values and means
-    are taken relative to the middle first, so that little is lost to rounding.
+    The square is expanded, so that one matrix product yields all pairs; values and means are
+    centred first to limit rounding errors.
     """
     middle = jax.lax.stop_gradient(means.mean(axis=0, keepdims=True))
     values, means, precision = values - middle, means - middle, 1 / scales**2
@@ -186,26 +186,26 @@ def pairwise_log_prob(
 
 
 def _lattice(num_codes: int, size: int) -> Float[Array, "codes intent"]:
-    """Spread codes evenly over a cube, with unit variance along each axis."""
+    """Return codes that are evenly spaced in a cube, with unit variance along each axis."""
     side = round(num_codes ** (1 / size))
     if side**size == num_codes:
         ticks = (jnp.arange(side, dtype=float) + 0.5) / side
         unit = jnp.stack(jnp.meshgrid(*[ticks] * size, indexing="ij"), axis=-1)
         unit = unit.reshape(-1, size)
     else:
-        unit = _spread(num_codes, size)
+        unit = _low_discrepancy(num_codes, size)
     return math.sqrt(12) * (unit - 0.5)
 
 
-def _even_normal(count: int, size: int, *, key: Key) -> Float[Array, "count size"]:
-    """Draw normal noise, each draw as it should be, but together more even than chance."""
+def _quasi_normal(count: int, size: int, *, key: Key) -> Float[Array, "count size"]:
+    """Sample normal noise by randomised quasi-Monte Carlo: each row is standard normal."""
     shift = jax.random.uniform(key, (1, size))
-    unit = jnp.mod(_spread(count, size) + shift, 1.0)
+    unit = jnp.mod(_low_discrepancy(count, size) + shift, 1.0)
     return jax.scipy.special.ndtri(jnp.clip(unit, _NEARLY_ZERO, 1 - _NEARLY_ZERO))
 
 
-def _spread(count: int, size: int) -> Float[Array, "count size"]:
-    """Spread points over the unit cube by the generalised golden ratio (Roberts, 2018)."""
+def _low_discrepancy(count: int, size: int) -> Float[Array, "count size"]:
+    """Return low-discrepancy points, by the generalised golden ratio (Roberts, 2018)."""
     ratio = 2.0
     for _ in range(32):
         ratio = (1 + ratio) ** (1 / (size + 1))

@@ -1,4 +1,4 @@
-"""How many plans a codebook needs, and in how many axes they lie."""
+"""The number of codes of a codebook, the dimension of its intents, and its initial precision."""
 
 import math
 
@@ -12,54 +12,54 @@ from empowerment.types import Key, Observation, Scalar
 from empowerment.worlds import Bounded, mean_observation, observation_density, perceive
 
 _CODES_PER_SUCCESSOR = 3.5
-"""Codes for each successor that can be told apart."""
+"""Codes per distinguishable successor."""
 
 _CODES_PER_FUTURE = 8.0
-"""The same, by the Gaussian of random futures: those of a good source spread farther."""
+"""The same, counted by the spread of random plans: that of a good source is larger."""
 
 _FEWEST_CODES, _MOST_CODES = 32, 1024
 
-_MOST_READ = 256
-"""The same in a learnt world, where every code is unrolled through networks."""
+_MOST_READ_CODES = 256
+"""Maximum with a learnt precision, where every code is unrolled through networks."""
 
-_NUM_LOCAL = 64
-"""States at which futures are looked at."""
-
-_SEEN = 0.04
-"""The variance of futures along an axis, in units of the noise, from which it counts."""
+_NUM_STATES = 64
+"""States at which the spread of futures is estimated."""
 
 _NUM_PLANS = 256
-"""Random plans from each of them."""
+"""Random plans from each of these states."""
 
-_NUM_READ = 4096
-"""States from each of which one future is drawn, to begin reading with."""
+_LEAST_VARIANCE = 0.04
+"""Variance of futures, in units of the noise, from which a principal axis counts."""
+
+_NUM_FUTURES = 4096
+"""States from each of which one future is sampled to initialise the precision."""
 
 _RIDGE = 1e-2
-"""Added to correlations of noise: what two axes have in common is never all."""
+"""Regularisation of the correlation matrix of the noise."""
 
 
 def count_read_codes(world: Bounded, steps: int) -> tuple[int, int]:
-    """Choose axes and number of codes by what can be told apart of the futures of one state.
+    """Choose dimension and number of codes where the density of successors is unknown.
 
     Args:
         world: A world whose actions live before the squash.
         steps: The number of actions in a plan.
 
     Returns:
-        The number of axes in which codes lie, and the number of codes.
+        The dimension of the intents, and the number of codes.
     """
-    axes, information = _local(world, steps)
+    axes, information = _futures_of_random_plans(world, steps)
     intent_size = min(max(round(float(axes)), 1), steps * world.actions.size)
-    wanted = _CODES_PER_FUTURE * math.exp(min(float(information), math.log(_MOST_READ)))
-    return intent_size, _rounded(min(max(wanted, _FEWEST_CODES), _MOST_READ), intent_size)
+    wanted = _CODES_PER_FUTURE * math.exp(min(float(information), math.log(_MOST_READ_CODES)))
+    return intent_size, _rounded(min(max(wanted, _FEWEST_CODES), _MOST_READ_CODES), intent_size)
 
 
 @eqx.filter_jit
-def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
-    """Give in how many axes futures of one state can be told apart, and about how well.
+def _futures_of_random_plans(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
+    """Estimate the dimension and the information of the futures of random plans.
 
-    The median over states of how many axes of its futures are above the noise, and of what a
-    Gaussian of their spread would tell.
+    The medians over states of the number of principal axes above the noise, and of the
+    information that Gaussian futures of the same covariance would carry.
     """
     state_key, plan_key = jax.random.split(jax.random.key(0))
 
@@ -68,20 +68,20 @@ def _local(world: Bounded, steps: int) -> tuple[Scalar, Scalar]:
         plans = 2 * jax.random.normal(plan_key, (_NUM_PLANS, steps, world.actions.size))
         futures = jax.vmap(lambda plan: mean_observation(world, state, plan))(plans)
         noise = observation_density(world, state, jnp.zeros_like(plans[0])).scale
-        seen = (futures - futures.mean(0)[None]) / noise[None]
-        ratios = jnp.linalg.svd(seen, compute_uv=False) ** 2 / _NUM_PLANS
-        return jnp.sum(ratios > _SEEN, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
+        offsets = (futures - futures.mean(0)[None]) / noise[None]
+        ratios = jnp.linalg.svd(offsets, compute_uv=False) ** 2 / _NUM_PLANS
+        return jnp.sum(ratios > _LEAST_VARIANCE, dtype=float), 0.5 * jnp.sum(jnp.log1p(ratios))
 
-    axes, information = jax.vmap(of_state)(jax.random.split(state_key, _NUM_LOCAL))
+    axes, information = jax.vmap(of_state)(jax.random.split(state_key, _NUM_STATES))
     return jnp.median(axes), jnp.median(information)
 
 
 @eqx.filter_jit
 def first_reader(world: Bounded, steps: int) -> Float[Array, "observation observation"]:
-    r"""Give the precision $W^\top W$, by $W$, with which a code is read before anything is learnt.
+    r"""Compute the initial $W$ of the precision $W^\top W$ with which codes are read.
 
-    It is that of what futures are off by on average over states. A reader that expects less noise
-    than there is gives a bound far below zero, and the first that it would learn is not to read.
+    It whitens the deviation of futures from their means, averaged over states. With too high a
+    precision the bound starts far below zero, and training would first learn to ignore futures.
 
     Args:
         world: A world whose actions live before the squash.
@@ -94,23 +94,23 @@ def first_reader(world: Bounded, steps: int) -> Float[Array, "observation observ
         plan = jax.random.normal(plan_key, (steps, world.actions.size))
         return perceive(world, state, plan, key=noise_key) - mean_observation(world, state, plan)
 
-    keys = (jax.random.split(key, _NUM_READ) for key in (state_key, plan_key, noise_key))
-    off = jax.vmap(of_state)(*keys)
-    spread = jnp.sqrt(jnp.mean(off**2, axis=0))
-    white = off / spread[None]
-    correlation = white.T @ white / _NUM_READ + _RIDGE * jnp.eye(spread.size)
-    return jnp.linalg.inv(jnp.linalg.cholesky(correlation)) / spread[None]
+    keys = (jax.random.split(key, _NUM_FUTURES) for key in (state_key, plan_key, noise_key))
+    deviations = jax.vmap(of_state)(*keys)
+    scale = jnp.sqrt(jnp.mean(deviations**2, axis=0))
+    scaled = deviations / scale[None]
+    correlation = scaled.T @ scaled / _NUM_FUTURES + _RIDGE * jnp.eye(scale.size)
+    return jnp.linalg.inv(jnp.linalg.cholesky(correlation)) / scale[None]
 
 
 def _rounded(wanted: float | int, intent_size: int) -> int:
-    """Give a number of codes that fills a lattice, where it has one or two axes."""
+    """Round up to a full lattice in one or two dimensions."""
     if intent_size > 2:
         return round(wanted)
     return math.ceil(wanted ** (1 / intent_size)) ** intent_size
 
 
 def count_codes(world: Bounded, inputs: Inputs, steps: int) -> int:
-    """Choose how many codes are enough, by how many successors can be told apart.
+    """Choose the number of codes by the number of distinguishable successors.
 
     If successors and noise were Gaussian, the information would be half the logarithm of
     the ratio of their determinants. Random actions cancel; a plan that spends all of its
@@ -118,8 +118,8 @@ def count_codes(world: Bounded, inputs: Inputs, steps: int) -> int:
     """
     plan_size = steps * world.actions.size
     intent_size = min(inputs.whitener.shape[0], plan_size)
-    together = 0.5 * intent_size * math.log(plan_size / intent_size)
-    information = float(_information_if_gaussian(world, inputs, steps)) + together
+    coherence = 0.5 * intent_size * math.log(plan_size / intent_size)
+    information = float(_information_if_gaussian(world, inputs, steps)) + coherence
     wanted = _CODES_PER_SUCCESSOR * math.exp(min(information, math.log(_MOST_CODES)))
     wanted = min(max(wanted, _FEWEST_CODES), _MOST_CODES)
     return _rounded(wanted, intent_size)

@@ -1,5 +1,6 @@
-"""Families of source and planning, chosen by name."""
+"""Channel families: named combinations of source and planning."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -7,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
@@ -21,12 +23,12 @@ from empowerment.types import Action, Key, State
 from empowerment.worlds import AbstractWorld, Bounded, has_closed_form_density
 
 _NUM_TRIALS = 256
-"""Random plans that a world must bear before anything is trained."""
+"""Random plans on which a world is validated before training."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the networks of a channel are made for.
+    """The sizes of the networks of a channel.
 
     Attributes:
         steps: The number of actions in a plan.
@@ -48,25 +50,25 @@ class Sizes:
         return self.steps * self.action
 
     def network(self, in_size: int, out_size: int, *, key: Key) -> Network:
-        """Make a network of this width and depth."""
+        """Build a network of this width and depth."""
         return network(in_size, out_size, width=self.width, depth=self.depth, key=key)
 
     def couplings(self, size: int, condition_size: int, *, key: Key) -> Coupling:
-        """Make coupling layers whose networks have this width and depth."""
+        """Build coupling layers whose networks have this width and depth."""
         return couplings(size, condition_size, width=self.width, depth=self.depth, key=key)
 
 
 @runtime_checkable
 class Family(Protocol):
-    """Makes an untrained channel."""
+    """A factory of untrained channels."""
 
     def __call__(self, inputs: Inputs, sizes: Sizes, *, key: Key) -> AbstractChannel:
-        """Make source and planning."""
+        """Build an untrained channel."""
         ...
 
 
 def paper(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
-    """Make the paper's: independent Gaussians; planning sees the previous action only.
+    """Build the paper's channel: diagonal source; planning sees the previous action only.
 
     Karl et al. (2018), Sec. 2.5 and App. A.3.1.
     """
@@ -74,12 +76,11 @@ def paper(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
 
 
 def autoregressive(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
-    """Make independent Gaussians; planning sees all previous actions."""
+    """Build a channel with a diagonal source; planning sees all previous actions."""
     return _stepwise(inputs, sizes, sizes.steps, key)
 
 
 def _stepwise(inputs: Inputs, sizes: Sizes, num_seen: int, key: Key) -> Channel:
-    """Make a factorised planning whose steps see some actions before them."""
     source_key, planning_key = jax.random.split(key)
     in_size = inputs.size + sizes.observation + sizes.plan
     networks = eqx.filter_vmap(lambda key: sizes.network(in_size, 2 * sizes.action, key=key))(
@@ -95,7 +96,7 @@ def _stepwise(inputs: Inputs, sizes: Sizes, num_seen: int, key: Key) -> Channel:
 
 
 def gaussian(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
-    """Make Gaussians with full covariance on both sides."""
+    """Build a channel with full Gaussians for source and planning."""
     source_key, planning_key = jax.random.split(key)
     in_size, out_size = inputs.size + sizes.observation, full_size(sizes.plan)
     source = sizes.network(inputs.size, out_size, key=source_key)
@@ -109,14 +110,14 @@ def gaussian(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
 
 
 def flow(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
-    """Make Gaussians with full covariance, bent by coupling layers, on both sides."""
+    """Build a channel with spline coupling flows for source and planning."""
     gaussian_key, source_key, planning_key = jax.random.split(key, 3)
     layers = (
         sizes.couplings(sizes.plan, inputs.size, key=source_key),
         sizes.couplings(sizes.plan, inputs.size + sizes.observation, key=planning_key),
     )
     return eqx.tree_at(
-        lambda made: (made.source.layers, made.planning.layers),
+        lambda channel: (channel.source.layers, channel.planning.layers),
         gaussian(inputs, sizes, key=gaussian_key),
         layers,
         is_leaf=lambda leaf: leaf is None,
@@ -124,7 +125,7 @@ def flow(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
 
 
 def intent(inputs: Inputs, sizes: Sizes, *, key: Key) -> Channel:
-    """Make a source of intents, and a bent Gaussian that reads the intent."""
+    """Build a channel with a source of intents; planning is a flow over the intent."""
     source_key, planning_key, layers_key = jax.random.split(key, 3)
     size = min(sizes.observation, sizes.plan)
     in_size = inputs.size + sizes.observation
@@ -148,7 +149,7 @@ def codebook(
     reader: Float[Array, "observation observation"] | None,
     key: Key,
 ) -> Codebook:
-    """Make finitely many plans, read by Bayes' rule; no reader if the density is known."""
+    """Build a codebook; `reader` is None if the density of the successor is known."""
     return Codebook(
         inputs,
         steps=sizes.steps,
@@ -168,7 +169,7 @@ FAMILIES: dict[str, Family] = {
     "flow": flow,
     "intent": intent,
 }
-"""The families whose planning is learnt, by name."""
+"""The families with learnt planning, by name."""
 
 
 def make_channel(
@@ -180,19 +181,19 @@ def make_channel(
     depth: int = 2,
     key: Key,
 ) -> AbstractChannel:
-    """Make an untrained channel for a world.
+    """Build an untrained channel for a world.
 
     Args:
         world: A world whose actions live before the squash (`Bounded`).
         family: A name of `FAMILIES`; or `codebook`; or `auto`: codebook where the density of
-            the perceived successor is known, intent elsewhere.
+            the perceived successor is known in closed form, intent elsewhere.
         steps: The number of actions in a plan.
-        width: Of the hidden layers of its networks.
-        depth: The number of those layers; a codebook has its own.
+        width: The size of hidden layers.
+        depth: The number of hidden layers; ignored by a codebook.
         key: Consumed.
 
     Returns:
-        The channel, with scales fitted to the world.
+        The channel, with input scaling fitted to the world.
     """
     names = [*FAMILIES, "codebook", "auto"]
     if family not in names:
@@ -210,9 +211,9 @@ def make_channel(
             "Expected the region of states to be finite, to train in all of it; got "
             f"{world.states.low.tolist()} to {world.states.high.tolist()}."
         )
-    trial_key, foresee_key, inputs_key, channel_key = jax.random.split(key, 4)
-    _try_out(world, steps, trial_key)
-    known = has_closed_form_density(world, steps=steps, key=foresee_key)
+    trial_key, density_key, inputs_key, channel_key = jax.random.split(key, 4)
+    _validate(world, steps, trial_key)
+    known = has_closed_form_density(world, steps=steps, key=density_key)
     if family == "auto":
         family = "codebook" if known else "intent"
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
@@ -224,12 +225,12 @@ def make_channel(
 
 @eqx.filter_jit
 def _compiled(family: Family, inputs: Inputs, sizes: Sizes, key: Key) -> AbstractChannel:
-    """Draw all parameters in one compiled call: one by one takes seconds."""
+    """Initialise all parameters in one compiled call; op by op it takes seconds."""
     return family(inputs, sizes, key=key)
 
 
 def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) -> Family:  # noqa: FBT001
-    """Choose how many codes a codebook has, and in how many axes they lie."""
+    """Choose the number of codes and the dimension of intents of a codebook."""
     if known and sizes.observation <= 2:
         intent_size = min(sizes.observation, sizes.plan)
         num_codes = count_codes(world, inputs, sizes.steps)
@@ -239,14 +240,14 @@ def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) ->
     return partial(codebook, num_codes=num_codes, intent_size=intent_size, reader=reader)
 
 
-def _try_out(world: Bounded, steps: int, key: Key) -> None:
-    """Refuse a world that answers with numbers that are not finite."""
+def _validate(world: Bounded, steps: int, key: Key) -> None:
+    """Check that rollouts of random plans at random states are finite."""
 
-    def is_sound(state: State, key: Key) -> Bool[Array, ""]:
+    def is_finite(state: State, key: Key) -> Bool[Array, ""]:
         def step(state: State, action: Action) -> tuple[State, Bool[Array, ""]]:
             successor = world.transition(state, action)
-            seen = world.emission(successor.mean)
-            finite = jax.tree.map(lambda a: jnp.all(jnp.isfinite(a)), (successor, seen))
+            emission = world.emission(successor.mean)
+            finite = jax.tree.map(lambda a: jnp.all(jnp.isfinite(a)), (successor, emission))
             return successor.mean, jnp.stack(jax.tree.leaves(finite)).all()
 
         plan = jax.random.normal(key, (steps, world.actions.size))
@@ -259,12 +260,42 @@ def _try_out(world: Bounded, steps: int, key: Key) -> None:
         states = jax.vmap(lambda key: region.sample(key=key))(
             jax.random.split(state_key, _NUM_TRIALS)
         )
-        return states, jax.vmap(is_sound)(states, jax.random.split(plan_key, _NUM_TRIALS))
+        return states, jax.vmap(is_finite)(states, jax.random.split(plan_key, _NUM_TRIALS))
 
-    states, sound = trials(key)
-    if not bool(sound.all()):
-        state = states[jnp.argmin(sound)]
+    states, finite = trials(key)
+    if not bool(finite.all()):
+        state = states[jnp.argmin(finite)]
         raise ValueError(
             "Expected successors to be finite everywhere in the region; got one that is not "
             f"within {steps} steps of state {state.tolist()}."
         )
+
+
+def channel_like(
+    world: AbstractWorld,
+    arrays: Mapping[str, np.ndarray],
+    *,
+    family: str,
+    steps: int,
+    width: int,
+    depth: int,
+) -> AbstractChannel:
+    """Return the shapes of a stored channel, to load it into; nothing is computed.
+
+    Args:
+        world: The world that it was trained for.
+        arrays: Its arrays, by the names that `save_tree` gives them.
+        family: As given to `make_channel`.
+        steps: As given to `make_channel`.
+        width: As given to `make_channel`.
+        depth: As given to `make_channel`.
+    """
+    size = arrays[".inputs.whitener"].shape[0]
+    inputs = Inputs(world.states, jnp.eye(size))
+    sizes = Sizes(steps, world.actions.size, size, width, depth)
+    make = FAMILIES.get("intent" if family == "auto" else family, intent)
+    if ".intents" in arrays:
+        num_codes, intent_size = arrays[".intents"].shape
+        reader = jnp.eye(size) if ".reader" in arrays else None
+        make = partial(codebook, num_codes=num_codes, intent_size=intent_size, reader=reader)
+    return eqx.filter_eval_shape(make, inputs, sizes, key=jax.random.key(0))

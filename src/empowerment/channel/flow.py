@@ -1,4 +1,4 @@
-"""Flows: a Gaussian bent by splines until it has the shape that is needed."""
+"""Normalising flows: Gaussians transformed by spline coupling layers."""
 
 import math
 
@@ -12,31 +12,31 @@ from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar
 
 _NUM_LAYERS = 4
-"""Coupling layers of a flow."""
+"""Number of coupling layers of a flow."""
 
 _NUM_BINS = 8
 _REACH = 4.0
-"""Splines bend what is within so many standard deviations; beyond they are the identity."""
+"""Half-width of the domain of a spline, in standard deviations; it is the identity beyond."""
 
 _SMALLEST = 1e-3
-"""Of a bin, as a share of all, and of a slope: keeps the inverse well-behaved."""
+"""Smallest bin, as a fraction of the domain, and smallest slope; keeps the inverse stable."""
 
 _UNIT_SLOPE = math.log(math.expm1(1 - _SMALLEST))
 """The input of softplus at which a slope is one."""
 
 SPLINE_SIZE = 3 * _NUM_BINS - 1
-"""Parameters of a spline: widths and heights of its bins, and the slopes between them."""
+"""Number of parameters of a spline: widths and heights of bins, and inner slopes."""
 
 
 class _Bins(eqx.Module):
     """The bins of the splines of several axes, one row for each axis.
 
     Attributes:
-        left: Where each bin begins.
-        width: How wide it is.
-        bottom: The value at its beginning.
-        height: How much the value rises in it.
-        slopes: The slope at its beginning and at its end.
+        left: The left edge of each bin.
+        width: Its width.
+        bottom: The value at its left edge.
+        height: The increase of the value over it.
+        slopes: The slopes at its left and right edge.
     """
 
     left: Float[Array, "axes bins"]
@@ -47,7 +47,7 @@ class _Bins(eqx.Module):
 
 
 def _bins(parameters: Float[Array, "axes parameters"]) -> _Bins:
-    """Read parameters as bins; zeros mean the identity."""
+    """Compute bins from unconstrained parameters; zeros mean the identity."""
     widths, heights, inner = jnp.split(parameters, (_NUM_BINS, 2 * _NUM_BINS), axis=1)
     left, width = _edges(widths)
     bottom, height = _edges(heights)
@@ -60,15 +60,15 @@ def _bins(parameters: Float[Array, "axes parameters"]) -> _Bins:
 def _edges(
     logits: Float[Array, "axes bins"],
 ) -> tuple[Float[Array, "axes bins"], Float[Array, "axes bins"]]:
-    """Give the beginnings and the sizes of bins that fill the reach of a spline."""
+    """Compute left edges and sizes of bins that fill the domain of a spline."""
     share = _SMALLEST + (1 - _NUM_BINS * _SMALLEST) * jax.nn.softmax(logits, axis=1)
     size = 2 * _REACH * share
     return jnp.cumsum(size, axis=1) - size - _REACH, size
 
 
-def _pick(bins: _Bins, begins: Float[Array, "axes bins"], value: Float[Array, " axes"]) -> _Bins:
-    """Find the bin of each value by where bins begin; sums are faster than a lookup."""
-    reached = (value[:, None] >= begins).at[:, 0].set(True)
+def _pick(bins: _Bins, edges: Float[Array, "axes bins"], value: Float[Array, " axes"]) -> _Bins:
+    """Select the bin of each value by its lower edge; masked sums are faster than a gather."""
+    reached = (value[:, None] >= edges).at[:, 0].set(True)
     after = jnp.concatenate([reached[:, 1:], jnp.zeros_like(reached[:, :1])], axis=1)
     return jax.tree.map(lambda a: jnp.sum(jnp.where(reached & ~after, a, 0.0), axis=1), bins)
 
@@ -76,16 +76,16 @@ def _pick(bins: _Bins, begins: Float[Array, "axes bins"], value: Float[Array, " 
 def spline(
     parameters: Float[Array, "axes parameters"], value: Float[Array, " axes"]
 ) -> tuple[Float[Array, " axes"], Scalar]:
-    r"""Bend each axis by a monotone rational-quadratic spline.
+    r"""Transform each axis by a monotone rational-quadratic spline.
 
-    Durkan et al. (2019), *Neural Spline Flows*, Eqs. 4 and 5; the identity outside the reach.
+    Durkan et al. (2019), *Neural Spline Flows*, Eqs. 4 and 5; the identity outside the domain.
 
     Args:
         parameters: `SPLINE_SIZE` for each axis; zeros mean the identity.
-        value: Where to evaluate.
+        value: The point to transform.
 
     Returns:
-        The value bent, and the logarithm of the determinant of the Jacobian.
+        The transformed value, and the log-determinant of the Jacobian.
     """
     inside = jnp.abs(value) < _REACH
     within = jnp.where(inside, value, 0.0)
@@ -100,7 +100,7 @@ def spline(
 def unspline(
     parameters: Float[Array, "axes parameters"], value: Float[Array, " axes"]
 ) -> tuple[Float[Array, " axes"], Scalar]:
-    """Undo `spline`; the logarithm of the determinant is that of the undoing.
+    """Invert `spline`; the log-determinant is that of the inverse.
 
     Durkan et al. (2019), Eqs. 6 to 8: the root of a quadratic.
     """
@@ -111,9 +111,9 @@ def unspline(
     mean_slope = here.height / here.width
     first, last = here.slopes
     risen = within - here.bottom
-    bend = risen * (first + last - 2 * mean_slope)
-    a = here.height * (mean_slope - first) + bend
-    b = here.height * first - bend
+    curvature = risen * (first + last - 2 * mean_slope)
+    a = here.height * (mean_slope - first) + curvature
+    b = here.height * first - curvature
     c = -mean_slope * risen
     place = 2 * c / (-b - jnp.sqrt(jnp.maximum(b**2 - 4 * a * c, 1e-12)))
     place = jnp.clip(place, 0.0, 1.0)
@@ -125,7 +125,7 @@ def unspline(
 def _rise(
     here: _Bins, place: Float[Array, " axes"]
 ) -> tuple[Float[Array, " axes"], Float[Array, " axes"]]:
-    """Give the share of its height that a bin has risen, and the denominator of that share."""
+    """Compute the relative height within a bin, and the denominator of that fraction."""
     mean_slope = here.height / here.width
     first, last = here.slopes
     mixed = place * (1 - place)
@@ -134,7 +134,7 @@ def _rise(
 
 
 def _log_slope(here: _Bins, place: Float[Array, " axes"]) -> Float[Array, " axes"]:
-    """Give the logarithm of the slope at a place within a bin."""
+    """Compute the log-slope at a relative position within a bin."""
     mean_slope = here.height / here.width
     first, last = here.slopes
     left = 1 - place
@@ -143,16 +143,16 @@ def _log_slope(here: _Bins, place: Float[Array, " axes"]) -> Float[Array, " axes
 
 
 class Coupling(eqx.Module):
-    """Bends the first half of all axes by splines that the rest and the condition choose.
+    """Coupling layer: splines on half of the axes, conditioned on the rest and a condition.
 
-    Then the axes move round, those that were kept to the front, so that in time each is bent
-    and each has a say. With a single axis the condition alone chooses.
+    The axes then rotate, the unchanged ones to the front, so that over several layers every
+    axis is transformed and conditions others. A single axis depends on the condition alone.
 
     Args:
         size: The number of axes.
         condition_size: The size of the condition.
-        width: Of the network.
-        depth: Of the network.
+        width: The size of a hidden layer.
+        depth: The number of hidden layers.
         key: Consumed.
     """
 
@@ -163,18 +163,17 @@ class Coupling(eqx.Module):
         self.num_bent = (size + 1) // 2
         in_size = size - self.num_bent + condition_size
         out_size = self.num_bent * SPLINE_SIZE
-        made = network(in_size, out_size, width=width, depth=depth, key=key)
-        # A flow begins close to the identity: training starts from the Gaussian.
+        # Initialised close to the identity: training starts from the Gaussian.
         self.network = eqx.tree_at(
-            lambda made: (made.layers[-1].weight, made.layers[-1].bias),
-            made,
+            lambda net: (net.layers[-1].weight, net.layers[-1].bias),
+            network(in_size, out_size, width=width, depth=depth, key=key),
             replace_fn=lambda leaf: 0.01 * leaf,
         )
 
     def __call__(
         self, value: Float[Array, " size"], condition: Float[Array, " condition"]
     ) -> tuple[Float[Array, " size"], Scalar]:
-        """Bend and move round, with the logarithm of the determinant."""
+        """Transform and rotate; return also the log-determinant."""
         bent, kept = jnp.split(value, (self.num_bent,))
         bent, log_slope = spline(self._parameters(kept, condition), bent)
         return jnp.concatenate([kept, bent]), log_slope
@@ -182,7 +181,7 @@ class Coupling(eqx.Module):
     def inverse(
         self, value: Float[Array, " size"], condition: Float[Array, " condition"]
     ) -> tuple[Float[Array, " size"], Scalar]:
-        """Undo it, with the logarithm of the determinant of the undoing."""
+        """Invert the layer; return also the log-determinant of the inverse."""
         kept, bent = jnp.split(value, (value.size - self.num_bent,))
         bent, log_slope = unspline(self._parameters(kept, condition), bent)
         return jnp.concatenate([bent, kept]), log_slope
@@ -195,12 +194,12 @@ class Coupling(eqx.Module):
 
 
 class Flow(AbstractDistribution):
-    r"""A Gaussian bent by coupling layers, $x = \mu + L f^{-1}(\epsilon)$.
+    r"""A Gaussian transformed by coupling layers, $x = \mu + L f^{-1}(\epsilon)$.
 
     Args:
-        gaussian: Gives $\mu$ and $L$: what is left to bend is white.
-        layers: Stacked; they compose $f$, from a value towards the noise.
-        condition: What the layers see besides the value.
+        gaussian: The affine part, $\mu$ and $L$.
+        layers: Stacked coupling layers; their composition is $f$, from a value to noise.
+        condition: The condition of the layers.
     """
 
     gaussian: FullGaussian
@@ -208,16 +207,16 @@ class Flow(AbstractDistribution):
     condition: Float[Array, " condition"]
 
     def sample(self, *, key: Key) -> Float[Array, " size"]:
-        """Draw by reparametrisation, so that gradients reach all parameters."""
+        """Sample by reparametrisation, differentiably in all parameters."""
         return self.sample_and_log_prob(key=key)[0]
 
     def log_prob(self, value: Num[Array, "..."]) -> Scalar:
-        """Evaluate the log-density at a value."""
+        """Compute the log-density of a value."""
         noise, log_slope = self._through(self.gaussian.whiten(value), inverse=False)
         return standard_log_prob(noise) + log_slope - self.gaussian.log_volume()
 
     def sample_and_log_prob(self, *, key: Key) -> tuple[Float[Array, " size"], Scalar]:
-        """Draw one value with its log-density, in one pass through the layers."""
+        """Sample one value with its log-density, in one pass through the layers."""
         mean = self.gaussian.mean
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         white, log_slope = self._through(noise, inverse=True)
@@ -227,7 +226,7 @@ class Flow(AbstractDistribution):
     def _through(
         self, value: Float[Array, " size"], *, inverse: bool
     ) -> tuple[Float[Array, " size"], Scalar]:
-        """Go through all layers: a loop compiles once, however many there are."""
+        """Apply all layers by a scan, which compiles a single layer."""
         arrays, rest = eqx.partition(self.layers, eqx.is_array)
 
         def step(value: Float[Array, " size"], arrays: Coupling):
@@ -238,15 +237,15 @@ class Flow(AbstractDistribution):
         return value, log_slopes.sum()
 
 
-def bend(
+def transform(
     gaussian: FullGaussian, layers: Coupling | None, condition: Float[Array, " condition"]
 ) -> FullGaussian | Flow:
-    """Bend a Gaussian by coupling layers; without any it stays as it is."""
+    """Transform a Gaussian by coupling layers; without layers, return it unchanged."""
     return gaussian if layers is None else Flow(gaussian, layers, condition)
 
 
 def couplings(size: int, condition_size: int, *, width: int, depth: int, key: Key) -> Coupling:
-    """Make the coupling layers of a flow, stacked."""
+    """Build the stacked coupling layers of a flow."""
 
     def one(key: Key) -> Coupling:
         return Coupling(size, condition_size, width=width, depth=depth, key=key)

@@ -1,4 +1,4 @@
-"""Planning: which plan may have led to a future."""
+"""Planning: distributions of plans given state and perceived successor."""
 
 import equinox as eqx
 import jax
@@ -7,19 +7,20 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from empowerment.channel.base import AbstractPlanning, Features
-from empowerment.channel.flow import Coupling, Flow, bend
+from empowerment.channel.flow import Coupling, Flow, transform
 from empowerment.distributions import AbstractDistribution, FullGaussian, Gaussian
 from empowerment.networks import Network, full
 from empowerment.types import Key, Observation, Plan, Scalar
 
 
 class Stepwise(AbstractDistribution):
-    """Actions one after the other, each Gaussian given those before it that it may see.
+    """Autoregressive Gaussian over actions, each conditioned on some preceding ones.
 
     Args:
-        networks: One for each step, stacked; each gives {identity, exp}.
-        condition: What every step sees.
-        num_seen: How many of the actions just before it a step sees.
+        networks: One network per step, stacked, with {identity, exp} outputs.
+        condition: The condition of every step.
+        num_seen: The number of directly preceding actions that a step is conditioned on.
+        steps: The number of actions in a plan.
     """
 
     networks: Network
@@ -28,7 +29,7 @@ class Stepwise(AbstractDistribution):
     steps: int = eqx.field(static=True)
 
     def _at(self, plan: Plan) -> tuple[Plan, Plan]:
-        """Give the mean and the scale of each action, all steps at once."""
+        """Compute mean and scale of each action, all steps at once."""
         ago = np.arange(self.steps)[:, None] - np.arange(self.steps)[None, :]
         visible = (ago > 0) & (ago <= self.num_seen)
         seen = jnp.where(visible[:, :, None], plan[None], 0.0).reshape(self.steps, -1)
@@ -40,7 +41,7 @@ class Stepwise(AbstractDistribution):
         return mean, jnp.exp(log_scale)
 
     def sample(self, *, key: Key) -> Float[Array, " size"]:
-        """Draw action by action, by reparametrisation."""
+        """Sample action by action, by reparametrisation."""
         shape = self.steps, self.networks.layers[-1].weight.shape[1] // 2
         noise = jax.random.normal(key, shape, self.condition.dtype)
 
@@ -51,18 +52,18 @@ class Stepwise(AbstractDistribution):
         return jax.lax.scan(add, jnp.zeros_like(noise), jnp.arange(self.steps))[0].ravel()
 
     def log_prob(self, value: Num[Array, "..."]) -> Scalar:
-        """Evaluate the log-density at a plan, flattened."""
+        """Compute the log-density of a flattened plan."""
         mean, scale = self._at(value.reshape(self.steps, -1))
         return Gaussian(mean.ravel(), scale.ravel()).log_prob(value)
 
 
 class StepwisePlanning(AbstractPlanning):
-    r"""Planning factorised over steps, each action given some of those before it.
+    r"""Planning factorised over steps, each action conditioned on some preceding ones.
 
     $$q(u_{1:n}|z, x') = q(u_1|z, x') \prod_{k=2}^{n} q(u_k|z, x', u_{k-1})$$
 
-    Karl et al. (2018), Sec. 2.5, where a step sees one action (`num_seen == 1`); if it sees
-    all before it, nothing is lost but the Gaussian shape.
+    Karl et al. (2018), Sec. 2.5, where a step is conditioned on one action (`num_seen == 1`);
+    conditioned on all preceding actions, the only restriction is that factors are Gaussian.
 
     Deviation: the product printed there runs to $k = n - 1$ and so has one factor too many,
     that of an action after the plan.
@@ -73,19 +74,19 @@ class StepwisePlanning(AbstractPlanning):
     steps: int = eqx.field(static=True)
 
     def __call__(self, features: Features, successor: Observation) -> Stepwise:
-        """Give the distribution of plans, flattened."""
+        """Return the distribution of flattened plans."""
         condition = jnp.concatenate([features, successor])
         return Stepwise(self.networks, condition, self.num_seen, self.steps)
 
 
 class FlowPlanning(AbstractPlanning):
-    """A Gaussian with full covariance over the code, bent by coupling layers if any."""
+    """A full Gaussian over the code, transformed by coupling layers if there are any."""
 
     network: Network
     layers: Coupling | None
     size: int = eqx.field(static=True)
 
     def __call__(self, features: Features, successor: Observation) -> FullGaussian | Flow:
-        """Give the distribution of codes."""
+        """Return the distribution of codes."""
         condition = jnp.concatenate([features, successor])
-        return bend(full(self.network(condition), self.size), self.layers, condition)
+        return transform(full(self.network(condition), self.size), self.layers, condition)

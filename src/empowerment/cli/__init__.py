@@ -1,91 +1,140 @@
-"""The command line, `empower`."""
+"""The command line, `empower`: each command is imported only when it is used."""
 
 import contextlib
+import importlib
 import io
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import tyro
 
-from empowerment.capacity import NotConvergedError
-from empowerment.channel import DivergedError
-from empowerment.cli.agent import EvaluateCommand, ReportCommand, TrainCommand, train_command
-from empowerment.cli.console import fail, say
-from empowerment.cli.controller import ControlCommand, ExportCommand
-from empowerment.cli.data import CollectCommand, DataCommand
-from empowerment.cli.landscape import LandscapeCommand, WorldsCommand
-from empowerment.cli.model import FitCommand, ModelCommand
+from empowerment.cli.console import fail, log
+from empowerment.errors import EmpowermentError
 
-_COMMANDS = {
-    "collect": CollectCommand,
-    "data": DataCommand,
-    "fit": FitCommand,
-    "model": ModelCommand,
-    "evaluate": EvaluateCommand,
-    "report": ReportCommand,
-    "control": ControlCommand,
-    "export": ExportCommand,
-    "landscape": LandscapeCommand,
-    "worlds": WorldsCommand,
+COMMANDS = {
+    "train": ("TrainCommand", "train a policy that seeks empowered states"),
+    "evaluate": ("EvaluateCommand", "run a trained policy in its environment"),
+    "report": ("ReportCommand", "draw a run as one page, report.html"),
+    "control": ("ControlCommand", "run a trained policy in real time"),
+    "export": ("ExportCommand", "write a trained policy as C, ONNX or npz"),
+    "collect": ("CollectCommand", "collect data in a Gymnasium environment"),
+    "data": ("DataCommand", "describe, check, repair and import data"),
+    "fit": ("FitCommand", "learn a world from data"),
+    "model": ("ModelCommand", "evaluate the predictions of a learnt world"),
+    "landscape": ("LandscapeCommand", "compute the empowerment of many states of a world"),
+    "worlds": ("WorldsCommand", "list the named worlds"),
 }
+"""The class of each command in the module of its name, and one line about it."""
 
-Command = (
-    TrainCommand
-    | CollectCommand
-    | DataCommand
-    | FitCommand
-    | ModelCommand
-    | EvaluateCommand
-    | ReportCommand
-    | ControlCommand
-    | ExportCommand
-    | LandscapeCommand
-    | WorldsCommand
-)
+EXTRAS = {
+    "jax": "train",
+    "equinox": "train",
+    "optax": "train",
+    "matplotlib": "train",
+    "imageio": "train",
+    "Box2D": "box2d",
+    "mujoco": "mujoco",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "numba": "fast",
+    "pyarrow": "readers",
+    "minari": "readers",
+}
+"""The extra that installs each optional package."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what the user got wrong ends in one sentence and exit code 2.
+    """Run the command line; mistakes of the user end in one sentence and exit code 2.
 
     Args:
-        arguments: The words after `empower`; those of the process if none.
+        arguments: The words after `empower`; those of the process by default.
     """
-    command = _parse(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["-h"], ["--help"]):
+        print(_help())
+        raise SystemExit(0)
+    if not words or words[0] not in COMMANDS:
+        given = words[0] if words else "none"
+        fail(f"Expected a command, one of {', '.join(COMMANDS)}; got {given}. See empower --help.")
+    try:
+        command = _parse(words[0], words[1:])
+        _run(command)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package not in EXTRAS:
+            raise
+        fail(
+            f"Expected {package} to be installed for empower {words[0]}; it is not. Install "
+            f"empowerment[{EXTRAS[package]}]."
+        )
+
+
+def _run(command: Any) -> None:
     try:
         command.run()
-    except (ValueError, OSError, FloatingPointError, NotConvergedError, DivergedError) as error:
+    except (ValueError, OSError, EmpowermentError) as error:
         if command.debug:
             raise
         fail(str(error))
     except KeyboardInterrupt:
-        say("Interrupted; nothing was written.")
+        log(getattr(command, "interrupted", "Interrupted; no result was written."))
         raise SystemExit(130) from None
 
 
-def _parse(arguments: Sequence[str]) -> Command:
-    """Parse the command line; a mistake in it becomes one sentence."""
+def _help() -> str:
+    """Return the top-level help, without importing any command."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: empower COMMAND [OPTIONS]",
+            "",
+            "Empowerment: how much a system can do about its own future, in nats.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "See empower COMMAND --help for the options of a command. Start with",
+            "  empower train pendulum --out runs/pendulum",
+        ]
+    )
+
+
+def _parse(name: str, arguments: Sequence[str]) -> Any:
+    """Import and parse a command; a mistake in it becomes one sentence."""
+    module = importlib.import_module(f"empowerment.cli.{name}")
+    kind = getattr(module, COMMANDS[name][0])
+    if hasattr(module, "for_arguments"):
+        kind = module.for_arguments(arguments)
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.extras.subcommand_cli_from_dict(
-                {"train": train_command(arguments), **_COMMANDS},
-                prog="empower",
-                description="Empowerment: how much a system can do about its own future.",
-                args=arguments,
-                config=(
-                    tyro.conf.FlagCreatePairsOff,
-                    tyro.conf.OmitArgPrefixes,
-                ),
-            )
+            return parse(kind, name, arguments)
     except SystemExit as stop:
         if stop.code != 2:
             raise
-    # Of the parser's box, the text before the first rule is what is wrong.
-    lines = [line.strip("│ \n") for line in complaint.getvalue().split("\n")[1:]]
+    # The text of the parser's box before the first rule is the complaint.
     wrong = []
-    for line in lines:
+    for line in (line.strip("│ \n") for line in complaint.getvalue().split("\n")[1:]):
         if line.startswith(("───", "╰")):
             break
         wrong.append(line)
-    fail(f"{' '.join(wrong).rstrip('.')}. See empower --help.")
+    fail(f"{' '.join(wrong).rstrip('.')}. See empower {name} --help.")
     raise AssertionError
+
+
+def parse(kind: type, name: str, arguments: Sequence[str]) -> Any:
+    """Parse the words of a command.
+
+    Args:
+        kind: Class of the command.
+        name: Its name.
+        arguments: The words after the name.
+    """
+    return tyro.cli(
+        kind,
+        prog=f"empower {name}",
+        args=list(arguments),
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )

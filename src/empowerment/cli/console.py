@@ -1,4 +1,4 @@
-"""How the command line speaks: progress, sentences, and how it ends."""
+"""Terminal output: progress, messages, and how a command ends."""
 
 import contextlib
 import sys
@@ -24,14 +24,19 @@ def fail(sentence: str) -> None:
     raise SystemExit(2)
 
 
-def say(sentence: str) -> None:
-    """Tell the user; standard output is for tables."""
+def log(sentence: str) -> None:
+    """Write a message to standard error; standard output is for results."""
     print(sentence, file=sys.stderr, flush=True)
+
+
+def table_console(width: int) -> Console:
+    """Return a console for tables: as wide as the terminal, or of a given width elsewhere."""
+    return Console(width=None if sys.stdout.isatty() else width)
 
 
 @contextlib.contextmanager
 def show_progress(title: str) -> Iterator:
-    """Show progress: a bar on a terminal, a line now and then elsewhere."""
+    """Show progress: a bar on a terminal, a line every few seconds elsewhere."""
     console = Console(stderr=True)
     if console.is_terminal:
         text = TextColumn("{task.description}")
@@ -50,6 +55,6 @@ def show_progress(title: str) -> Iterator:
         nonlocal last
         if done < total and time.monotonic() - last >= _LINE_INTERVAL:
             last = time.monotonic()
-            say(f"{title}: {doing}, {done} of {total}")
+            log(f"{title}: {doing}, {done} of {total}")
 
     yield report

@@ -1,29 +1,17 @@
-"""`empower landscape` and `empower worlds`."""
+"""`empower landscape`."""
 
 import dataclasses
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from tyro.conf import Positional, arg
 
-from empowerment.cli.console import say, show_progress
-from empowerment.environments import ENVIRONMENTS
-from empowerment.experiments import compute_landscape, grid_states, make_world, state_names
-from empowerment.report import (
-    Landscape,
-    check_drawable,
-    check_writable,
-    draw_landscape,
-    read_states,
-    to_csv,
-    write_landscape,
-)
-from empowerment.worlds import WORLDS, Grid
+from empowerment.cli.console import log, show_progress
+from empowerment.files import check_writable, read_columns
+from empowerment.report import Landscape, check_drawable, draw_landscape, write_landscape
+from empowerment.runs import compute_landscape, grid_states, make_world, state_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,45 +31,45 @@ class LandscapeCommand:
     """A world by its name; `empower worlds` lists them."""
 
     estimator: Literal["exact", "gaussian", "variational"] = "exact"
-    """exact: capacity under the limits of the actions, by Blahut-Arimoto over all that can
-    be reached, between bounds. gaussian: the linearised channel under a limit on power,
-    in closed form; fast, for any world, without bounds. variational: a channel trained for
-    the whole world at once, a lower bound; with an upper bound where that can be had."""
+    """exact: capacity under amplitude limits, by Blahut-Arimoto over the reachable set, between
+    bounds. gaussian: the linearised channel under a power limit, in closed form; fast, for any
+    world, without bounds. variational: a channel trained for the whole world at once, a lower
+    bound; with an upper bound where the density is known."""
 
     steps: int = 5
-    """How many actions a plan has."""
+    """Number of actions in a plan."""
 
     resolution: Annotated[float | None, arg(metavar="FLOAT")] = None
-    """The scale of the noise on what is perceived; the world's own if not given."""
+    """Scale of the noise on what is perceived; by default the world's own."""
 
     grid: Annotated[str | None, arg(metavar="NxM")] = None
-    """States along each axis of the world's region, such as 41x61."""
+    """Number of states along each axis of the region, such as 41x61."""
 
     states: Annotated[Path | None, arg(metavar="FILE.csv")] = None
-    """Take the states from the columns of this file instead of a grid."""
+    """Read the states from the columns of this file instead of a grid."""
 
     out: Annotated[Path | None, arg(metavar="FILE.csv")] = None
-    """Write the table here, and what it is to FILE.json beside it."""
+    """Write the table to this file, and its description to FILE.json beside it."""
 
     figure: Annotated[Path | None, arg(metavar="FILE.png")] = None
-    """Draw the landscape here."""
+    """Draw the landscape to this file."""
 
     family: str = "auto"
-    """Of the variational estimator: what kind of source and planning (codebook, intent, flow,
+    """Family of source and planning of the variational estimator (codebook, intent, flow,
     gaussian, autoregressive, paper); auto is the tightest that the world allows."""
 
     budget: Literal["smoke", "full"] = "full"
-    """Of the variational estimator: how long to train."""
+    """Training budget of the variational estimator."""
 
     channel: Annotated[Path | None, arg(metavar="FILE.safetensors")] = None
-    """Of the variational estimator: use the trained channel in this file; if there is none,
-    train it and keep it there."""
+    """Use the trained channel in this file for the variational estimator; if there is none, train
+    it and store it there."""
 
     seed: int = 0
-    """Of everything random."""
+    """Random seed."""
 
     debug: bool = False
-    """Show where an error comes from."""
+    """Show the traceback of an error."""
 
     def run(self) -> None:
         """Check everything, compute, then write."""
@@ -100,7 +88,7 @@ class LandscapeCommand:
             if path is not None:
                 check_writable(path)
         if self.states is not None:
-            states = read_states(self.states, names)
+            states = read_columns(self.states, names)
         else:
             states = grid_states(world, self.grid)
         with show_progress(f"{self.world}, {self.steps}-step") as progress:
@@ -117,39 +105,19 @@ class LandscapeCommand:
                 progress=progress,
             )
         if self.out is None and self.figure is None:
-            sys.stdout.write(to_csv(landscape))
+            sys.stdout.write(landscape.to_csv())
         if self.out is not None:
             write_landscape(landscape, self.out)
         if self.figure is not None:
             draw_landscape(landscape, self.figure)
-        say(_summary(landscape))
-        for what, path in (("table", self.out), ("picture", self.figure)):
+        log(_summary(landscape))
+        for what, path in (("table", self.out), ("figure", self.figure)):
             if path is not None:
-                say(f"The {what} is in {path}.")
-
-
-@dataclasses.dataclass(frozen=True)
-class WorldsCommand:
-    """List the worlds that can be called by name."""
-
-    debug: bool = False
-    """Show where an error comes from."""
-
-    def run(self) -> None:
-        """Print a table."""
-        table = Table("world", "states", "actions", "noise", "environment")
-        for name, make in WORLDS.items():
-            world = make()
-            if isinstance(world, Grid):
-                row = (f"{len(world.cells)} cells x,y", "5 moves", "none needed")
-            else:
-                row = (_ranges(world.states), _ranges(world.actions), f"{_noise(world):g}")
-            table.add_row(name, *row, ENVIRONMENTS[name])
-        Console(width=None if sys.stdout.isatty() else 120).print(table)
+                log(f"The {what} is in {path}.")
 
 
 def _summary(landscape: Landscape) -> str:
-    """Say in one sentence where empowerment is highest and lowest."""
+    """Describe in one sentence where empowerment is highest and lowest."""
     value = landscape.empowerment
     if len(value) == 1:
         return f"Empowerment is {value[0]:.3f} nats."
@@ -167,14 +135,3 @@ def _summary(landscape: Landscape) -> str:
         return f"{sentence}."
     gap = float(np.max(landscape.upper - landscape.lower))
     return f"{sentence}; bounds at most {gap:.3f} apart."
-
-
-def _ranges(box) -> str:
-    """Give the axes of a box with their limits."""
-    limits = zip(box.names, box.low.tolist(), box.high.tolist(), strict=True)
-    return ", ".join(f"{name} {low:.4g}..{high:.4g}" for name, low, high in limits)
-
-
-def _noise(world) -> float:
-    """Give the scale of the noise on what is perceived."""
-    return float(jnp.max(world.emission(world.states.centre).scale))

@@ -1,4 +1,4 @@
-"""What a controller is made of, and the rules that it keeps: sizes, names, finite weights."""
+"""Controller bundles: a description and the arrays that it requires, both validated."""
 
 import math
 from collections.abc import Mapping
@@ -8,17 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-LEAST_SCALE = 1e-3
-"""Added to every scale of the filter: no belief is beyond doubt."""
-
-LOG_SCALES = (-4.0, 1.0)
-"""Where the logarithm of the policy's scale stays."""
-
 ACTIVATIONS = ("identity", "relu", "sigmoid", "tanh")
-"""What a layer may end in."""
+"""Activations that a layer may have."""
 
 _LARGEST_SIZE = 1 << 16
-"""More axes than this nobody controls: such a number is a mistake or an attack."""
+"""Upper limit of all sizes; a larger number is a mistake or an attack."""
 
 _MOST_LAYERS = 32
 
@@ -28,23 +22,25 @@ Vector = Float[np.ndarray, " _"]
 
 @dataclass(frozen=True)
 class Description:
-    """What a controller is, without its weights.
+    """Everything that defines a controller except its weights.
 
     Attributes:
-        observation_names: A word for each number that is observed.
-        action_names: A word for each number that is done.
-        low: The least that each axis of an action can be.
-        high: The most.
-        angles: The axes of the policy's input that are angles, in radians.
-        networks: For each network the activation of each of its layers.
-        latent_size: The number of axes of the filter's state; 0 where there is no filter.
-        num_initial: How many observations the first state is recognised from.
-        residual: Whether the transition gives a change of the state, or the state itself.
-        scales: How scales are made of the output of a network.
-        environment: The Gymnasium id of what it was trained for, if it has one.
-        interval: Seconds from one action to the next, if known.
-        action_repeat: Steps of the environment for which an action is held.
-        about: Anything else, for people.
+        observation_names: Name of each axis of an observation.
+        action_names: Name of each axis of an action.
+        low: Lower limit of each axis of an action.
+        high: Upper limit of each axis of an action.
+        angles: Axes of the policy's input that are angles, in radians.
+        networks: Activation of each layer, by network.
+        latent_size: Number of axes of the filter's state; 0 without a filter.
+        num_initial: Number of observations from which the initial state is recognised.
+        residual: Whether the transition predicts the change of the state or the state itself.
+        scales: How the filter's raw outputs are turned into scales.
+        least_scale: Lower bound of the filter's scales.
+        log_scales: Bounds of the logarithm of the policy's scale.
+        environment: Gymnasium id of the environment it was trained for, if any.
+        interval: Seconds between actions, if known.
+        action_repeat: Environment steps for which each action is held.
+        about: Further information for human readers.
     """
 
     observation_names: tuple[str, ...]
@@ -57,18 +53,20 @@ class Description:
     num_initial: int = 1
     residual: bool = True
     scales: Scales = "softplus"
+    least_scale: float = 1e-3
+    log_scales: tuple[float, float] = (-4.0, 1.0)
     environment: str | None = None
     interval: float | None = None
     action_repeat: int = 1
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        """Refuse what cannot be."""
+        """Validate every field."""
         for what in ("observation_names", "action_names"):
             names = getattr(self, what)
             if not 0 < len(names) <= _LARGEST_SIZE:
                 raise ValueError(
-                    f"Expected {what} to be 1 to {_LARGEST_SIZE} words; got {len(names)}."
+                    f"Expected {what} to be 1 to {_LARGEST_SIZE} names; got {len(names)}."
                 )
         limits = (*self.low, *self.high)
         if not len(self.low) == len(self.high) == len(self.action_names) or not (
@@ -79,16 +77,23 @@ class Description:
                 "Expected low and high to be finite limits for each action, low below high; got "
                 f"{self.low!r:.80} and {self.high!r:.80}."
             )
-        for what, least, most in (
-            ("latent_size", 0, _LARGEST_SIZE),
-            ("num_initial", 1, _LARGEST_SIZE),
-            ("action_repeat", 1, _LARGEST_SIZE),
-        ):
-            given = getattr(self, what)
-            if not least <= given <= most:
+        for what, least in (("latent_size", 0), ("num_initial", 1), ("action_repeat", 1)):
+            value = getattr(self, what)
+            if not least <= value <= _LARGEST_SIZE:
                 raise ValueError(
-                    f"Expected {what} to be a whole number from {least} to {most}; got {given!r}."
+                    f"Expected {what} to be an integer from {least} to {_LARGEST_SIZE}; got "
+                    f"{value!r}."
                 )
+        # Below and above, squares in single precision vanish or overflow.
+        if not 1e-18 <= self.least_scale <= 1e18:
+            raise ValueError(
+                f"Expected least_scale to be from 1e-18 to 1e18; got {self.least_scale!r:.80}."
+            )
+        if not -20 <= self.log_scales[0] < 0 < self.log_scales[1] <= 20:
+            raise ValueError(
+                "Expected log_scales to be a negative and a positive number within -20 and 20; got "
+                f"{self.log_scales!r:.80}."
+            )
         if self.interval is not None and not (_is_number(self.interval) and self.interval > 0):
             raise ValueError(
                 f"Expected the interval to be a number of seconds above zero; got "
@@ -97,7 +102,7 @@ class Description:
         self._check_networks()
 
     def _check_networks(self) -> None:
-        """Refuse networks that are not those of a controller, and angles that are not there."""
+        """Check the networks and their activations, and the axes that are angles."""
         needed = {"policy"}
         if self.latent_size:
             needed |= {"recognition", "start", "transition", "measurement"}
@@ -112,10 +117,7 @@ class Description:
                 f"{_MOST_LAYERS} of {', '.join(ACTIVATIONS)} that end in identity; got "
                 f"{dict(self.networks)!r:.200}."
             )
-        axes = range(self.state_size)
-        if len(set(self.angles)) != len(self.angles) or not all(
-            angle in axes for angle in self.angles
-        ):
+        if len(set(self.angles) & set(range(self.state_size))) != len(self.angles):
             raise ValueError(
                 f"Expected the angles to be different axes below {self.state_size}; got "
                 f"{self.angles!r:.80}."
@@ -123,73 +125,73 @@ class Description:
 
     @property
     def observation_size(self) -> int:
-        """The number of axes of an observation."""
+        """Number of axes of an observation."""
         return len(self.observation_names)
 
     @property
     def action_size(self) -> int:
-        """The number of axes of an action."""
+        """Number of axes of an action."""
         return len(self.action_names)
 
     @property
     def state_size(self) -> int:
-        """The number of axes of what the policy sees."""
+        """Number of axes of the policy's input state."""
         return self.latent_size or self.observation_size
 
     @property
     def memory_size(self) -> int:
-        """The number of axes of what is carried from one step to the next.
+        """Number of axes of the memory that is carried from step to step.
 
-        Whether a step was made yet (0 or 1), the state of the filter, and the last action
-        relative to the middle of its limits. All zeros is a new start.
+        It consists of a flag that is 1 after the first step, the state of the filter, and the
+        last action relative to the middle of its limits. All zeros restart the controller.
         """
         return 1 + self.latent_size + self.action_size
 
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """Give the number of inputs and outputs of each network."""
-        latent, seen, done = self.latent_size, self.observation_size, self.action_size
-        sizes = {"policy": (self.state_size + len(self.angles), 2 * done)}
+        """Return the number of inputs and outputs of each network."""
+        latent, observed, acted = self.latent_size, self.observation_size, self.action_size
+        sizes = {"policy": (self.state_size + len(self.angles), 2 * acted)}
         if latent:
             sizes |= {
-                "recognition": (self.num_initial * seen, latent),
+                "recognition": (self.num_initial * observed, latent),
                 "start": (latent, latent),
-                "transition": (latent + done, 2 * latent),
-                "measurement": (seen, 2 * latent),
+                "transition": (latent + acted, 2 * latent),
+                "measurement": (observed, 2 * latent),
             }
         return sizes
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A controller as it is kept in files: what it is, and its arrays by their names.
+    """A controller as stored on disk: its description and its arrays by name.
 
     `policy.0.weight` of shape (outputs, inputs) and `policy.0.bias` are the first layer of the
-    policy; `states.centre` and `states.half_width` scale what it sees. With a filter there are
+    policy; `states.centre` and `states.half_width` scale its input. With a filter there are
     also `recognition`, `start`, `transition`, `measurement`, and the `offset` and `scale` of
-    `observations` and `actions`. All are of single precision.
+    `observations` and `actions`. All arrays are in single precision.
 
     Attributes:
-        description: What it is.
-        arrays: By name.
+        description: Everything except the weights.
+        arrays: Arrays by name.
     """
 
     description: Description
     arrays: Mapping[str, np.ndarray]
 
     def __post_init__(self):
-        """Refuse arrays that are missing, too many, of another shape or not finite."""
+        """Check that the arrays are complete, of the right shapes, and finite."""
         shapes = self._shapes()
         if set(shapes) != set(self.arrays):
             odd = sorted(set(shapes) ^ set(self.arrays))
             raise ValueError(
-                "Expected exactly the arrays that the description names; missing or too many: "
+                "Expected the arrays to be those of the description; missing or unexpected: "
                 f"{', '.join(odd)[:200]}."
             )
         for name, shape in shapes.items():
             array = self.arrays[name]
             if array.dtype != np.float32 or array.shape != shape:
                 raise ValueError(
-                    f"Expected {name} to be of single precision and shape {shape}; got "
+                    f"Expected {name} to be in single precision and of shape {shape}; got "
                     f"{array.dtype} and {array.shape}."
                 )
             if not np.isfinite(array).all():
@@ -198,7 +200,7 @@ class Bundle:
                 raise ValueError(f"Expected {name} to be above zero; it is not everywhere.")
 
     def layers(self, network: str) -> list[tuple[np.ndarray, np.ndarray, str]]:
-        """Give weight, bias and activation of each layer of a network."""
+        """Return weight, bias and activation of each layer of a network."""
         return [
             (self.arrays[f"{network}.{i}.weight"], self.arrays[f"{network}.{i}.bias"], activation)
             for i, activation in enumerate(self.description.networks[network])
@@ -206,33 +208,30 @@ class Bundle:
 
     @property
     def middle(self) -> Vector:
-        """The middle between the limits of the actions, in single precision."""
+        """Midpoint of the action limits, in single precision."""
         low, high = self.limits
         return (low + high) * np.float32(0.5)
 
     @property
     def limits(self) -> tuple[Vector, Vector]:
-        """The limits of the actions, in single precision."""
-        return np.array(self.description.low, np.float32), np.array(
-            self.description.high, np.float32
-        )
+        """Lower and upper action limits, in single precision."""
+        about = self.description
+        return np.array(about.low, np.float32), np.array(about.high, np.float32)
 
     @property
     def idle(self) -> Vector:
-        """The allowed action that is nearest to none."""
+        """The admissible action closest to zero."""
         return np.clip(np.zeros(self.description.action_size, np.float32), *self.limits)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Give the shape that each array must have; hidden layers are as large as they are."""
+        """Return the required shape of each array; widths of hidden layers are free."""
         about = self.description
-        size = about.state_size
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
-            ("states.centre", "states.half_width"), (size,)
-        )
+        size = (about.state_size,)
+        shapes: dict[str, tuple[int, ...]] = {"states.centre": size, "states.half_width": size}
         if about.latent_size:
-            seen, done = (about.observation_size,), (about.action_size,)
-            shapes |= dict.fromkeys(("observations.offset", "observations.scale"), seen)
-            shapes |= dict.fromkeys(("actions.offset", "actions.scale"), done)
+            for name in ("offset", "scale"):
+                shapes[f"observations.{name}"] = (about.observation_size,)
+                shapes[f"actions.{name}"] = (about.action_size,)
         for network, (in_size, out_size) in about.sizes().items():
             last = len(about.networks[network]) - 1
             for index in range(last + 1):
@@ -246,5 +245,5 @@ class Bundle:
 
 
 def _is_number(value: float) -> bool:
-    """Tell whether a value is a finite number that single precision can hold."""
+    """Return whether a value is a finite number in single precision."""
     return abs(value) <= float(np.finfo(np.float32).max) and math.isfinite(value)

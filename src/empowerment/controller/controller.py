@@ -1,4 +1,4 @@
-"""Filter and policy in real time."""
+"""Real-time controller: filter, policy and safety."""
 
 import importlib.util
 import time
@@ -11,14 +11,9 @@ from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle, Description
 from empowerment.controller.bundle_io import read_bundle
+from empowerment.controller.engine import AbstractEngine
 from empowerment.controller.numpy_engine import NumpyEngine
-from empowerment.controller.safety import (
-    Recorder,
-    Safety,
-    Watchdog,
-    largest_change,
-    safe_action,
-)
+from empowerment.controller.safety import Recorder, Safety, Watchdog, largest_change, safe_action
 from empowerment.controller.sb3 import Predictor, read_numbers
 
 _SINGLE = np.dtype(np.float32)
@@ -27,16 +22,16 @@ EngineName = Literal["auto", "numpy", "numba"]
 
 
 class Controller:
-    """Gives an action upon every observation, in constant time, whatever the world does.
+    """Policy and filter with constant time per step and a safe action after a fault.
 
-    It is not to be shared between threads.
+    Not thread-safe.
 
     Args:
-        bundle: What it is made of.
-        safety: What it does not put up with.
-        engine: `numpy`, `numba` (compiled when it is made, which takes seconds), or `auto` for
-            numba where it is installed.
-        clock: Gives nanoseconds and never goes back.
+        bundle: The controller bundle.
+        safety: Fault limits.
+        engine: `numpy`, `numba` (compiled on construction, which takes seconds), or `auto` for
+            numba if installed.
+        clock: Monotonic clock in nanoseconds.
     """
 
     def __init__(
@@ -70,60 +65,60 @@ class Controller:
         engine: EngineName = "auto",
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> "Controller":
-        """Read a controller from a run folder; only two files of it are needed.
+        """Load a controller from a run folder.
 
         Args:
-            folder: With `controller.safetensors` and `controller.json`.
+            folder: Contains `controller.safetensors` and `controller.json`.
             safety: See the class.
             engine: See the class.
             clock: See the class.
 
         Raises:
-            ValueError: If a file is missing, damaged, or not what it says.
+            ValueError: If a file is missing, damaged or invalid.
         """
         return cls(read_bundle(Path(folder)), safety=safety, engine=engine, clock=clock)
 
     @property
     def description(self) -> Description:
-        """What the controller is: names, sizes, limits."""
+        """Names, sizes, limits and architecture."""
         return self._bundle.description
 
     @property
     def bundle(self) -> Bundle:
-        """What the controller is made of."""
+        """The controller bundle."""
         return self._bundle
 
     @property
     def engine(self) -> str:
-        """What computes: `numpy` or `numba`."""
+        """Name of the engine: `numpy` or `numba`."""
         return self._engine.name
 
     @property
     def safe_action(self) -> Float[np.ndarray, " action"]:
-        """What is done after a fault."""
+        """Action after a fault."""
         return self._safe.copy()
 
     @property
     def fault(self) -> str | None:
-        """What went wrong since the last reset, if anything did."""
+        """Description of the fault since the last reset, if any."""
         return self._fault
 
     @property
     def num_late(self) -> int:
-        """How many cycles were missed so far."""
+        """Number of missed cycles."""
         return 0 if self._watchdog is None else self._watchdog.num_late
 
     @property
     def problem(self) -> str | None:
-        """Why the record of a fault could not be written, if so; known after `close`."""
+        """Error while writing the record of a fault, if any; valid after `close`."""
         return self._recorder.problem
 
     def reset(self, observation: Any = None) -> None:
-        """Begin anew: forget the state and any fault; what was counted stays.
+        """Clear the state and any fault; counters are kept.
 
         Args:
-            observation: The first, or as many in rows as the filter recognises its first state
-                from. The first step then begins with it; if none is given, with its own.
+            observation: Initial observation, or rows of as many as the filter recognises its
+                state from. By default the filter starts from the observation of the first step.
 
         Raises:
             ValueError: If the observation has the wrong shape or is not finite.
@@ -135,13 +130,13 @@ class Controller:
             allowed = (1, self.description.num_initial)
             if rows.ndim != 2 or rows.shape[1:] != self._shape or len(rows) not in allowed:
                 raise ValueError(
-                    f"Expected the first observation to be of shape {self._shape}, or "
-                    f"{self.description.num_initial} such rows; got the shape {first.shape}."
+                    f"Expected the initial observation to be of shape {self._shape}, or "
+                    f"{self.description.num_initial} such rows; got shape {first.shape}."
                 )
             with np.errstate(all="ignore"):
                 rows = rows.astype(np.float32)
             if not np.isfinite(rows).all():
-                raise ValueError("Expected the first observation to be finite; it is not.")
+                raise ValueError("Expected the initial observation to be finite; it is not.")
         self._first = rows
         self._fault: str | None = None
         self._ready = rows is None
@@ -153,17 +148,17 @@ class Controller:
             self._watchdog.clear()
 
     def step(self, observation: Any) -> Float[np.ndarray, " action"]:
-        """Give the action upon an observation.
+        """Return the action for an observation.
 
-        The first step after a reset recognises the state; the others predict what the last
-        action led to, and measure. If the observation is missing (none, or a number in it is not
-        finite) the filter predicts alone; without a filter the last action stands.
+        The first step after a reset recognises the state; later steps predict the effect of the
+        last action and combine it with the measurement. If the observation is missing (None or
+        not finite) the filter only predicts; without a filter the last action is repeated.
 
         Args:
-            observation: One number for each axis, or None.
+            observation: One number per axis, or None.
 
         Returns:
-            Finite and within the limits; the safe action after a fault.
+            A finite action within the limits; the safe action after a fault.
 
         Raises:
             ValueError: If the observation is not an array of numbers of the right shape.
@@ -207,18 +202,18 @@ class Controller:
         observation: Any,
         state: tuple[np.ndarray, ...] | None = None,
         episode_start: Any = None,
-        deterministic: bool = False,  # noqa: FBT001, FBT002 (Stable-Baselines3's own way)
+        deterministic: bool = False,  # noqa: FBT001, FBT002 (signature of Stable-Baselines3)
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Give actions as the models of Stable-Baselines3 do, for its evaluation loops.
+        """Return actions with the signature of Stable-Baselines3, for its evaluation loops.
 
-        All state is in the arguments: the controller's own is not touched, and nothing is
-        watched but the limits of the actions.
+        All state is passed explicitly: the controller's own state is not changed. Action limits
+        are enforced; the watchdog and the other safety functions are not active.
 
         Args:
-            observation: One, or a row for each environment.
-            state: What the last call gave; none at first.
-            episode_start: For each environment whether an episode begins.
-            deterministic: Whether to take the mean action, rather than draw one.
+            observation: One observation, or one row per environment.
+            state: State returned by the previous call; None at first.
+            episode_start: Whether an episode starts, per environment.
+            deterministic: Whether to return the mean action instead of a sample.
 
         Returns:
             The actions, and the state for the next call.
@@ -235,7 +230,7 @@ class Controller:
         self._recorder.close()
 
     def _begin(self, *, seen: bool) -> bool:
-        """Make the first step with the observations that `reset` was given."""
+        """Make the first step with the observations passed to `reset`."""
         first, self._first = self._first, None
         assert first is not None
         self._ready = True
@@ -246,7 +241,7 @@ class Controller:
         return self._engine.run(seen=True)
 
     def _take_slowly(self, observation: Any) -> bool:
-        """Make a step upon anything else than an array of ordinary numbers."""
+        """Make a step with any input that the fast path does not accept."""
         engine = self._engine
         row = engine.observation = engine.rows[self._recorder.place]
         seen = False
@@ -269,7 +264,7 @@ class Controller:
         return used
 
     def _limit_change(self, place: int) -> None:
-        """Keep the action near the one before."""
+        """Limit the change from the previous action."""
         before, engine = self._done, self._engine
         allowed = np.clip(engine.action, before - self._max_change, before + self._max_change)
         allowed = np.clip(allowed, *self._bundle.limits)
@@ -285,12 +280,12 @@ class Controller:
         self._recorder.dump(fault, now)
 
 
-def make_engine(bundle: Bundle, engine: EngineName) -> NumpyEngine:
-    """Make what computes the steps.
+def make_engine(bundle: Bundle, engine: EngineName) -> AbstractEngine:
+    """Build an engine.
 
     Args:
-        bundle: The controller.
-        engine: `numpy`, `numba`, or `auto` for numba where it is installed.
+        bundle: The controller bundle.
+        engine: `numpy`, `numba`, or `auto` for numba if installed.
     """
     if engine not in ("auto", "numpy", "numba"):
         raise ValueError(f"Expected the engine to be auto, numpy or numba; got {engine!r}.")

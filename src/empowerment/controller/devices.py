@@ -1,4 +1,4 @@
-"""What stands for hardware."""
+"""Simulated hardware."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,22 +8,18 @@ from jaxtyping import Float
 
 
 class EnvironmentDevice:
-    """A Gymnasium environment as a device: it moves on when an action is written.
+    """A Gymnasium environment as a device; writing an action makes a step.
 
-    It begins anew when an episode is over; that an episode has lasted long enough does not end it.
+    It is reset when an episode terminates; truncation is ignored.
 
     Args:
-        environment: With vectors for observations and actions.
-        seed: Of its first episode.
-        restarted: Called when it begins anew.
+        environment: Environment with vector observations and actions.
+        seed: Seed of the first episode.
+        restarted: Callback after each reset that follows a termination.
     """
 
     def __init__(
-        self,
-        environment: Any,
-        *,
-        seed: int = 0,
-        restarted: Callable[[], None] = lambda: None,
+        self, environment: Any, *, seed: int = 0, restarted: Callable[[], None] = lambda: None
     ):
         self._environment = environment
         self._restarted = restarted
@@ -31,16 +27,16 @@ class EnvironmentDevice:
         self.restart()
 
     def restart(self) -> None:
-        """Begin the first episode anew."""
+        """Restart the first episode."""
         self._observation = self._environment.reset(seed=self._seed)[0]
         self.num_episodes = 1
 
     def read(self) -> Float[np.ndarray, " observation"]:
-        """Give what was observed last."""
+        """Return the latest observation."""
         return np.asarray(self._observation, np.float32)
 
     def write(self, action: Float[np.ndarray, " action"]) -> None:
-        """Make a step of the environment."""
+        """Make a step of the environment, and reset it upon termination."""
         self._observation, _, terminated, _, _ = self._environment.step(action)
         if terminated:
             self._observation = self._environment.reset()[0]

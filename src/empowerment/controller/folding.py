@@ -1,4 +1,4 @@
-"""Networks with all that can be done beforehand done: fewer operations, the same numbers."""
+"""Folding of scalings into network weights: fewer operations for the same function."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from empowerment.controller.bundle import Bundle
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer that is affine and ends in tanh, relu or nothing.
+    """An affine layer with an activation.
 
     Attributes:
-        weight: A row for each output.
-        bias: Added.
+        weight: One row per output.
+        bias: One number per output.
         activation: `tanh`, `relu` or `identity`.
     """
 
@@ -24,16 +24,16 @@ class Layer:
 
 
 def fold(bundle: Bundle) -> dict[str, list[Layer]]:
-    """Fold what is affine into the weights, computed in double precision.
+    """Fold affine operations into the weights, in double precision.
 
-    - `measurement` and `recognition` take observations without their offset.
+    - `measurement` and `recognition` take observations minus their offset.
     - `transition` takes the state and the last action relative to the middle of its limits.
-    - `policy` gives the mean only. It takes the state of the filter as it is; where there is no
-      filter, observations without the centre, angles as cosine and sine.
-    - A sigmoid is a tanh of half its argument.
+    - `policy` returns the mean only. It takes the unscaled state of the filter; without a filter,
+      observations minus their centre, with angles as cosine and sine.
+    - A sigmoid becomes a tanh of half its argument.
 
     Args:
-        bundle: The controller.
+        bundle: The controller bundle.
 
     Returns:
         The layers of each network, in single precision.
@@ -67,7 +67,7 @@ def fold(bundle: Bundle) -> dict[str, list[Layer]]:
 
 
 def _scale_inputs(layers: list, offset: np.ndarray, factor: np.ndarray) -> None:
-    """Let the first layer take inputs as they are, before offset and factor."""
+    """Fold (input - offset) * factor into the first layer."""
     weight, bias, activation = layers[0]
     weight = weight * factor
     layers[0] = (weight, bias - weight @ offset, activation)
@@ -75,12 +75,12 @@ def _scale_inputs(layers: list, offset: np.ndarray, factor: np.ndarray) -> None:
 
 def _without_sigmoids(layers: list) -> list[Layer]:
     """Replace sigmoids by tanh, and round to single precision."""
-    made, before = [], "identity"
+    folded, before = [], "identity"
     for weight, bias, activation in layers:
         if before == "sigmoid":
             weight, bias = 0.5 * weight, bias + 0.5 * weight.sum(1)
         before = activation
         if activation == "sigmoid":
             weight, bias, activation = 0.5 * weight, 0.5 * bias, "tanh"
-        made.append(Layer(weight.astype(np.float32), bias.astype(np.float32), activation))
-    return made
+        folded.append(Layer(weight.astype(np.float32), bias.astype(np.float32), activation))
+    return folded

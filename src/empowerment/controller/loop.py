@@ -1,4 +1,4 @@
-"""A loop in real time: read, step, write, at a fixed rate."""
+"""Real-time control loop: read, step and write at a fixed rate."""
 
 import contextlib
 import gc
@@ -15,44 +15,44 @@ from jaxtyping import Float
 from empowerment.controller.controller import Controller
 
 _SPIN = 200_000
-"""Nanoseconds before a cycle from which on the clock is watched: sleep is not as exact."""
+"""Nanoseconds of busy waiting before each cycle, since sleep is less precise."""
 
 _NAP = 50_000_000
-"""Nanoseconds that are slept at most at once, so that a wish to stop is soon noticed."""
+"""Longest sleep in nanoseconds, so that a request to stop is noticed soon."""
 
 _PRIORITY = 50
-"""Of the real-time scheduler, in the middle."""
+"""Priority under SCHED_FIFO, which ranges from 1 to 99."""
 
 _MOST_CYCLES = 20_000_000
 
 
 @runtime_checkable
 class Device(Protocol):
-    """Hardware, or what stands for it: two methods, neither of which should wait."""
+    """Real or simulated hardware: two methods, neither of which should block."""
 
     def read(self) -> Any:
-        """Give the newest observation, or None if there is none since the last time."""
+        """Return the latest observation, or None if there is no new one."""
         ...
 
     def write(self, action: Float[np.ndarray, " action"]) -> None:
-        """Do an action."""
+        """Apply an action."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Timing:
-    """How a loop went; times are in seconds.
+    """Timing of a control loop, in seconds.
 
     Attributes:
-        rate: Cycles in a second.
-        due: When each cycle was to begin, from the first on.
-        begun: When it began.
-        reading: How long reading took.
-        computing: How long the step took.
-        writing: How long writing took.
-        num_missed: Cycles that were left out because the one before was not done.
+        rate: Cycles per second.
+        due: Scheduled start of each cycle, relative to the first.
+        begun: Actual start of each cycle.
+        reading: Duration of reading.
+        computing: Duration of the step.
+        writing: Duration of writing.
+        num_missed: Cycles skipped because the previous one overran.
         is_realtime: Whether the process had real-time priority.
-        stopped: Whether it was stopped before its time.
+        stopped: Whether the loop was stopped early.
     """
 
     rate: float
@@ -67,11 +67,11 @@ class Timing:
 
     @property
     def jitter(self) -> Float[np.ndarray, " periods"]:
-        """How far each period was from what it was to be."""
+        """Absolute deviation of each period from its scheduled length."""
         return np.abs(np.diff(self.begun) - np.diff(self.due))
 
     def summary(self) -> dict[str, Any]:
-        """Give the figures, in microseconds where they say so."""
+        """Return statistics; the suffix `_us` means microseconds."""
         return {
             "rate_hz": self.rate,
             "cycles": len(self.begun),
@@ -94,29 +94,29 @@ def run_loop(
     realtime: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> Timing:
-    """Run a controller at a fixed rate; at the end, whatever ends it, the safe action is sent.
+    """Run a controller at a fixed rate; the safe action is always sent at the end.
 
-    Nothing is logged or written to disk meanwhile, and garbage is not collected. A cycle that
-    comes too late is left out: there is no burst to make up for it.
+    The loop neither logs nor writes to disk, and garbage collection is disabled. Cycles that an
+    overrun delays are skipped rather than made up for in a burst.
 
     Args:
-        controller: The controller; it is reset. For late cycles to be a fault, its safety must
-            have the interval.
-        device: What is controlled.
-        rate: Cycles in a second.
-        duration: In seconds.
-        realtime: Whether to ask for real-time priority (SCHED_FIFO); `Timing.is_realtime` tells
+        controller: The controller; it is reset. Late cycles are a fault only if its
+            `Safety.interval` is set.
+        device: The device under control.
+        rate: Cycles per second.
+        duration: Duration in seconds.
+        realtime: Whether to request real-time priority (SCHED_FIFO); `Timing.is_realtime` records
             whether it was granted.
-        stop: Asked before each cycle, and while waiting, whether to stop.
+        stop: Callback that returns whether to stop, polled before each cycle and while waiting.
 
     Returns:
-        How it went.
+        The timing of the loop.
     """
     if not 0.01 <= rate <= 1e5:
         raise ValueError(f"Expected the rate to be from 0.01 to 100000 Hz; got {rate}.")
     if not 0 < duration < math.inf or rate * duration > _MOST_CYCLES:
         raise ValueError(
-            f"Expected the duration to be above zero and no more than {_MOST_CYCLES} cycles; got "
+            f"Expected the duration to be above zero and at most {_MOST_CYCLES} cycles; got "
             f"{duration} s."
         )
     clock = time.monotonic_ns
@@ -166,10 +166,10 @@ def run_loop(
 
 @contextlib.contextmanager
 def undisturbed(*, realtime: bool) -> Iterator[bool]:
-    """Leave garbage where it is for a while and, if so wished, go before all other processes.
+    """Disable garbage collection and optionally request real-time priority.
 
     Args:
-        realtime: Whether to ask for real-time priority.
+        realtime: Whether to request real-time priority.
 
     Yields:
         Whether it was granted.
@@ -194,7 +194,7 @@ def undisturbed(*, realtime: bool) -> Iterator[bool]:
 
 
 def _wait(due: int, clock: Callable[[], int], stop: Callable[[], bool]) -> bool:
-    """Sleep until shortly before a time, then watch the clock; false if it is time to stop."""
+    """Sleep until shortly before a time, then busy-wait; return false if asked to stop."""
     while True:
         left = due - clock()
         if left <= 0:
@@ -206,8 +206,8 @@ def _wait(due: int, clock: Callable[[], int], stop: Callable[[], bool]) -> bool:
 
 
 def _percentiles(values: Float[np.ndarray, " values"]) -> dict[str, float]:
-    """Give percentiles in microseconds."""
+    """Compute percentiles in microseconds."""
     if not values.size:
         return {}
-    found = 1e6 * np.percentile(values, (50, 99, 99.9, 100))
-    return dict(zip(("p50", "p99", "p99.9", "max"), found.round(2).tolist(), strict=True))
+    percentiles = 1e6 * np.percentile(values, (50, 99, 99.9, 100))
+    return dict(zip(("p50", "p99", "p99.9", "max"), percentiles.round(2).tolist(), strict=True))

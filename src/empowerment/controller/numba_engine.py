@@ -1,4 +1,4 @@
-"""One step compiled by numba, with the same numbers as in NumPy."""
+"""Engine compiled by numba, equal to the NumPy engine up to rounding."""
 
 import inspect
 import itertools
@@ -7,134 +7,122 @@ from typing import Any
 
 import numba  # pyright: ignore[reportMissingImports]
 import numpy as np
+from jaxtyping import Float
 
-from empowerment.controller.bundle import LEAST_SCALE, Bundle, Description
+from empowerment.controller.bundle import Bundle
+from empowerment.controller.engine import LARGEST, NUM_KEPT, AbstractEngine, buffer_shapes
 from empowerment.controller.folding import fold
-from empowerment.controller.numpy_engine import LARGEST, NUM_KEPT, NumpyEngine, swapped
+from empowerment.controller.numpy_engine import NumpyEngine, swapped
 
 _ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
 _NETWORKS = ("transition", "measurement", "policy")
-# Numbers of double precision would make everything double.
+# Single precision: a double would promote every expression.
 _ZERO, _ONE, _TWO, _EIGHTH = (np.float32(x) for x in (0, 1, 2, 0.125))
-_NINE = np.float32(9.0)  # Beyond it tanh is one, in single precision.
+_NINE = np.float32(9.0)  # Beyond it tanh rounds to one.
 _A0, _A1, _A2, _B1, _B2 = (np.float32(x) for x in (10395, 1260, 21, 4725, 210))
 _E3, _E4, _E5, _E6, _E7 = (1 / math.factorial(n) for n in range(3, 8))
 _L3, _L5, _L7, _L9, _L11, _L13 = (1 / n for n in range(3, 14, 2))
-_LEAST_SQUARE = np.float32(LEAST_SCALE**2)
 _LARGEST = np.float32(LARGEST)
 
-_STEP, _SEEN, _PREDICT = 0, 1, 2  # With the observation looked at, as it is, or without it.
+_STEP, _SEEN, _PREDICT = 0, 1, 2  # Check the observation first, trust it, or ignore it.
 
 
 def _compile(function: Any) -> Any:
-    """Compile a function as it is written, without the checks of shapes that tests add to it.
+    """Compile a function, without the shape checks that tests wrap around it.
 
-    Nothing is allocated: counting references would be a quarter of the time.
+    Nothing is allocated, hence no reference counting (`_nrt`), which would cost a quarter of the
+    time.
     """
     options: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
     return numba.njit(**options)(inspect.unwrap(function))
 
 
-class NumbaEngine(NumpyEngine):
-    """Computes steps by one compiled function; the first step of a filter is NumPy's.
-
-    Args:
-        bundle: The controller.
-    """
+class NumbaEngine(AbstractEngine):
+    """Engine in one compiled function; the first step after a restart is computed in NumPy."""
 
     name = "numba"
 
     def __init__(self, bundle: Bundle):
-        self._bundle = bundle
-        super().__init__(bundle)
-        self._compile()
+        self._arena, self._layout, buffers = _allocate(bundle)
+        super().__init__(bundle, buffers)
+        self._first = NumpyEngine(bundle, buffers)
+        # Compile now rather than in the first cycle.
+        _step(self._arena, self._layout, NUM_KEPT, _STEP)
+        self.load(np.zeros_like(self.memory))
 
     def step(self, place: int) -> bool | None:
-        """Make a step upon the observation in a row; see `NumpyEngine.step`."""
-        if self._full[0] < 0.5:
-            return super().step(place)
+        """Make a step with the observation in a row; see `AbstractEngine.step`."""
         self.observation = self.rows[place]
+        if self._full[0] < 0.5:
+            return self._first.step(place)
         return True if _step(self._arena, self._layout, place, _STEP) else None
 
     def run(self, *, seen: bool) -> bool:
-        """Make a step upon `observation`, or upon nothing; see `NumpyEngine.run`."""
+        """Make a step with or without `observation`; see `AbstractEngine.run`."""
         if self._full[0] < 0.5:
-            return super().run(seen=seen)
-        # A copy of what is observed, at the place where the compiled step looks for it.
-        self._spare[...] = self.observation
-        place = NUM_KEPT
-        if seen and _step(self._arena, self._layout, place, _SEEN):
+            self._first.observation = self.observation
+            return self._first.run(seen=seen)
+        self.rows[NUM_KEPT][...] = self.observation  # Where the compiled step can read it.
+        if seen and _step(self._arena, self._layout, NUM_KEPT, _SEEN):
             return True
         if self._size:
-            _step(self._arena, self._layout, place, _PREDICT)
+            _step(self._arena, self._layout, NUM_KEPT, _PREDICT)
         return False
 
-    def _make_buffers(self, about: Description) -> None:
-        """Put everything into one array: each argument of a compiled function costs time."""
-        bundle = self._bundle
-        folded = fold(bundle)
-        table, parts, place = [], [], 0
-        for name in _NETWORKS:
-            layers = folded.get(name, [])
-            if name == "measurement" and layers:  # The raw scales beside those of the transition.
-                layers = swapped(layers)
-            for layer in layers:
-                out_size, in_size = layer.weight.shape
-                table.append((in_size, out_size, _ACTIVATIONS[layer.activation], place))
-                parts += [layer.weight.T.ravel(), layer.bias]
-                place += layer.weight.size + layer.bias.size
-        offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
-        low, high = bundle.limits
-        parts += [offset, bundle.middle, (high - low) * np.float32(0.5), low, high]
-        widest = max(max(sizes[:2]) for sizes in table)
-        sizes = [
-            4 * about.latent_size + 2 * widest,
-            about.memory_size + 1,
-            about.memory_size + 1,
-            about.action_size,
-            (NUM_KEPT + 1) * about.observation_size,
-            (NUM_KEPT + 1) * about.memory_size,
-        ]
-        weights = np.concatenate(parts)
-        self._arena = np.concatenate([weights, np.zeros(sum(sizes), np.float32)])
-        places = weights.size + np.cumsum([0, *sizes])
-        views = [self._arena[a:b] for a, b in itertools.pairwise(places)]
-        _, self._full, self._before, self.action = views[:4]
-        rows = views[4].reshape(-1, about.observation_size)
-        self.observations, self._spare = rows[:-1], rows[-1]
-        self.memories = views[5].reshape(-1, about.memory_size)[:-1]
-        ends = np.cumsum([len(folded.get(name, ())) for name in _NETWORKS])
-        is_angle = [axis in about.angles for axis in range(about.observation_size)]
-        self._layout = np.array(
-            [
-                about.latent_size,
-                about.observation_size,
-                about.action_size,
-                about.residual,
-                about.scales == "softplus",
-                place,
-                *ends,
-                *places[:-1],
-                *is_angle,
-                *np.ravel(table),
-            ],
-            np.int64,
-        )
+    def begin(self, observations: Float[np.ndarray, "first observation"]) -> bool:
+        """Make the first step of a filter; see `AbstractEngine.begin`."""
+        return self._first.begin(observations)
 
-    def _compile(self) -> None:
-        """Compile before it matters, and leave no trace."""
-        kept, action = self._full.copy(), self.action.copy()
-        _step(self._arena, self._layout, NUM_KEPT, _STEP)
-        self._full[...] = kept
-        self.action[...] = action
+
+def _allocate(bundle: Bundle) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Put weights and buffers into one array: each argument of a compiled function costs time.
+
+    Returns:
+        The array, its layout, and the buffers as views.
+    """
+    about, folded = bundle.description, fold(bundle)
+    table, parts, place = [], [], 0
+    for name in _NETWORKS:
+        layers = folded.get(name, [])
+        if name == "measurement" and layers:  # Its raw scales follow those of the transition.
+            layers = swapped(layers)
+        for layer in layers:
+            out_size, in_size = layer.weight.shape
+            table.append((in_size, out_size, _ACTIVATIONS[layer.activation], place))
+            parts += [layer.weight.T.ravel(), layer.bias]
+            place += layer.weight.size + layer.bias.size
+    offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
+    low, high = bundle.limits
+    parts += [offset, bundle.middle, (high - low) * np.float32(0.5), low, high]
+    widest = max(max(sizes[:2]) for sizes in table)
+    shapes = [(4 * about.latent_size + 2 * widest,), *buffer_shapes(about)]
+    weights = np.concatenate(parts)
+    places = weights.size + np.cumsum([0, *map(math.prod, shapes)])
+    arena = np.concatenate([weights, np.zeros(places[-1] - weights.size, np.float32)])
+    spans = zip(itertools.pairwise(places), shapes, strict=True)
+    views = [arena[begin:end].reshape(shape) for (begin, end), shape in spans]
+    layout = [
+        about.latent_size,
+        about.observation_size,
+        about.action_size,
+        about.residual,
+        about.scales == "softplus",
+        place,
+        *np.cumsum([len(folded.get(name, ())) for name in _NETWORKS]),
+        *places[:-1],
+        np.float64(about.least_scale).view(np.int64),  # Its bits, read back as a double.
+        *(axis in about.angles for axis in range(about.observation_size)),
+        *np.ravel(table),
+    ]
+    return arena, np.array(layout, np.int64), views[1:]
 
 
 @_compile
 def _tanh(x: Any) -> Any:
-    """Give tanh by a continued fraction at an eighth, and doubling three times.
+    """Compute tanh by a continued fraction at an eighth, and doubling three times.
 
-    Division and multiplication only, so that many are computed at once. Doubling does not
-    amplify the error.
+    Only divisions and multiplications, so that it is vectorised. Doubling does not amplify the
+    error.
     """
     y = min(max(x, -_NINE), _NINE) * _EIGHTH
     z = y * y
@@ -148,13 +136,13 @@ def _tanh(x: Any) -> Any:
 def _dense(
     weights: Any, place: int, in_size: int, out_size: int, source: Any, target: Any, activation: int
 ) -> None:
-    """Compute one layer; the weights are a row for each input, then the biases."""
+    """Compute one layer; the weights have a row for each input, followed by the biases."""
     matrix = weights[place : place + in_size * out_size].reshape(in_size, out_size)
     bias = weights[place + in_size * out_size :]
     target = target[:out_size]
     for j in range(out_size):
         target[j] = bias[j]
-    for block in range(in_size // 8):  # Eight at once: the target is read and written less often.
+    for block in range(in_size // 8):  # Unrolled: fewer passes over the target.
         i = 8 * block
         a, b, c, d = source[i], source[i + 1], source[i + 2], source[i + 3]
         e, f, g, h = source[i + 4], source[i + 5], source[i + 6], source[i + 7]
@@ -179,37 +167,31 @@ def _dense(
 
 @_compile
 def _network(
-    weights: Any,
-    layout: Any,
-    table: int,
-    begin: int,
-    end: int,
-    source: Any,
-    hidden: Any,
-    target: Any,
+    arena: Any, layout: Any, table: int, begin: int, end: int, source: Any, hidden: Any, target: Any
 ) -> None:
-    """Compute one network; hidden layers alternate between the two halves of `hidden`."""
+    """Compute a network; hidden layers alternate between the two halves of `hidden`."""
     half = hidden.size // 2
     for index in range(begin, end):
         at = table + 4 * index
         last = index == end - 1
         side = half * ((index - begin) % 2)
         into = target if last else hidden[side : side + layout[at + 1]]
-        _dense(weights, layout[at + 3], layout[at], layout[at + 1], source, into, layout[at + 2])
+        _dense(arena, layout[at + 3], layout[at], layout[at + 1], source, into, layout[at + 2])
         source = into
 
 
 @_compile
-def _variances(raw: Any, softplus: int) -> None:
-    """Make squared scales of the output of a network, in place.
+def _variances(raw: Any, softplus: int, least_scale: float) -> None:
+    """Convert raw outputs of a network to squared scales, in place.
 
     The softplus is max(x, 0) + ln(1 + exp(-|x|)): the exponential is that of a 64th, squared six
-    times, the logarithm a series in e / (2 + e). In double precision, and without a call, so that
-    many are computed at once.
+    times, the logarithm a series in e / (2 + e). In double precision and without calls, so that
+    it is vectorised.
     """
     if not softplus:
+        least_square = np.float32(least_scale * least_scale)
         for i in range(raw.size):
-            raw[i] = raw[i] * raw[i] + _LEAST_SQUARE
+            raw[i] = raw[i] * raw[i] + least_square
         return
     for i in range(raw.size):
         x = np.float64(raw[i])
@@ -222,15 +204,15 @@ def _variances(raw: Any, softplus: int) -> None:
         t = s * s
         series = _L9 + t * (_L11 + t * _L13)
         series = 1.0 + t * (_L3 + t * (_L5 + t * (_L7 + t * series)))
-        scale = max(x, 0.0) + 2.0 * s * series + LEAST_SCALE
+        scale = max(x, 0.0) + 2.0 * s * series + least_scale
         raw[i] = scale * scale
 
 
 @_compile
 def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
-    """Make a step; undo it and give false if what goes in or comes out is out of all reason."""
+    """Make a step; undo it and return false if the input or the result overflows."""
     size, num_seen, num_done = layout[0], layout[1], layout[2]
-    constants, table = arena[layout[5] :], 15 + num_seen
+    constants, table = arena[layout[5] :], 16 + num_seen
     first, second, third = layout[6], layout[7], layout[8]
     scratch = arena[layout[9] : layout[10]]
     full, before = arena[layout[10] : layout[11]], arena[layout[11] : layout[12]]
@@ -259,7 +241,7 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
             for i in range(num_seen):
                 shifted[i] = observation[i] - constants[i]
             _network(arena, layout, table, first, second, shifted, hidden, output[2 * size :])
-            _variances(output[size : 3 * size], layout[4])
+            _variances(output[size : 3 * size], layout[4], layout[15:16].view(np.float64)[0])
             for i in range(size):
                 own, other = output[size + i], output[2 * size + i]
                 predicted = output[i]
@@ -272,7 +254,7 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
         source = hidden[half:]
         at = 0
         for i in range(num_seen):
-            if layout[15 + i]:
+            if layout[16 + i]:
                 source[at], source[at + 1] = np.cos(observation[i]), np.sin(observation[i])
                 at += 2
             else:

@@ -1,13 +1,11 @@
-"""One step, written as one would say it: what every faster way is judged by."""
+"""Reference implementation of a step, against which all engines and exports are validated."""
 
 import math
 
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.bundle import LEAST_SCALE, LOG_SCALES, Bundle
-
-Vector = Float[np.ndarray, " _"]
+from empowerment.controller.bundle import Bundle, Vector
 
 _ACTIVATIONS = {
     "identity": lambda value: value,
@@ -23,17 +21,18 @@ def reference_step(
     memory: Float[np.ndarray, " memory"],
     noise: Float[np.ndarray, " action"] | None = None,
 ) -> tuple[Vector, Vector]:
-    """Give the action upon an observation, and what is to be remembered, in double precision.
+    """Compute action and memory from an observation, in double precision.
 
-    The filter predicts by the last action, measures, and takes the product of both; the policy
-    gives the mean of its actions at the state, squashed. A missing observation, any number of it
-    not finite, is not measured; without a filter the last action stands.
+    The filter predicts from the last action and multiplies the prediction by the measurement; the
+    action is the squashed mean of the policy at the resulting state. An observation that is not
+    finite counts as missing: the filter only predicts, and without a filter the last action is
+    repeated.
 
     Args:
-        bundle: The controller.
+        bundle: The controller bundle.
         observation: In the units of the environment.
-        memory: From the step before; zeros at the start.
-        noise: Standard normal, to draw the action from the policy; its mean if none.
+        memory: Memory after the previous step; zeros at the start.
+        noise: Standard normal noise, to sample from the policy; its mean by default.
 
     Returns:
         The action, and the memory for the next step.
@@ -55,13 +54,13 @@ def reference_step(
     low, high = (limit.astype(float) for limit in bundle.limits)
     choice, spread = np.split(run_network(bundle, "policy", features(bundle, state)), 2)
     if noise is not None:
-        choice = choice + _policy_scale(spread) * noise
+        choice = choice + _policy_scale(bundle, spread) * noise
     relative = 0.5 * (high - low) * np.tanh(choice)
     return np.clip(middle + relative, low, high), np.concatenate([[1.0], latent, relative])
 
 
 def features(bundle: Bundle, state: Vector) -> Vector:
-    """Scale a state to order one, as the policy sees it; an angle becomes cosine and sine."""
+    """Compute the policy's input: the scaled state, with angles as cosine and sine."""
     arrays = bundle.arrays
     scaled = 2 * (state - arrays["states.centre"].astype(float)) / arrays["states.half_width"]
     parts = []
@@ -74,7 +73,7 @@ def features(bundle: Bundle, state: Vector) -> Vector:
 
 
 def run_network(bundle: Bundle, network: str, value: Vector) -> Vector:
-    """Give the output of a network."""
+    """Compute the output of a network."""
     for weight, bias, activation in bundle.layers(network):
         value = _ACTIVATIONS[activation](weight.astype(float) @ value + bias)
     return value
@@ -88,15 +87,15 @@ def _track(
     started: float,
     seen: bool,  # noqa: FBT001
 ) -> Vector:
-    """Give the state of the filter after an action and what was observed then."""
+    """Compute the filter's state after an action and the observation that followed."""
     about, arrays = bundle.description, bundle.arrays
     offset, scale = (arrays[f"observations.{part}"].astype(float) for part in ("offset", "scale"))
     scaled = (np.where(np.isfinite(observation), observation, offset) - offset) / scale
     if not started:
         first = np.tile(scaled, about.num_initial)
         return run_network(bundle, "start", run_network(bundle, "recognition", first))
-    done = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
-    output = run_network(bundle, "transition", np.concatenate([latent, done]))
+    applied = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
+    output = run_network(bundle, "transition", np.concatenate([latent, applied]))
     change, raw_inference = np.split(output, 2)
     predicted = latent + change if about.residual else change
     if not seen:
@@ -106,15 +105,16 @@ def _track(
     return predicted + inference / (inference + measurement) * (measured - predicted)
 
 
-def _policy_scale(spread: Vector) -> Vector:
-    """Make a scale of the policy's output: its logarithm stays between two limits."""
-    low, high = LOG_SCALES
-    share = _ACTIVATIONS["sigmoid"](spread + math.log(-low / high))
+def _policy_scale(bundle: Bundle, spread: Vector) -> Vector:
+    """Compute the policy's scale, whose logarithm is bounded and zero for an output of zero."""
+    low, high = bundle.description.log_scales
+    share = _ACTIVATIONS["sigmoid"](spread + math.log(-low) - math.log(high))
     return np.exp(low + (high - low) * share)
 
 
 def _variance(bundle: Bundle, raw: Vector) -> Vector:
-    """Make a squared scale of the output of a network."""
-    if bundle.description.scales == "square":
-        return raw**2 + LEAST_SCALE**2
-    return (np.logaddexp(raw, 0.0) + LEAST_SCALE) ** 2
+    """Convert the raw output of a network to a squared scale."""
+    about = bundle.description
+    if about.scales == "square":
+        return raw**2 + about.least_scale**2
+    return (np.logaddexp(raw, 0.0) + about.least_scale) ** 2

@@ -1,4 +1,4 @@
-"""When to stop trusting the world: what counts as a fault, and what is kept of it."""
+"""Safety: fault limits, watchdog, and the record of a fault."""
 
 import json
 import math
@@ -12,30 +12,30 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle
-from empowerment.controller.numpy_engine import NUM_KEPT, NumpyEngine
+from empowerment.controller.engine import NUM_KEPT, AbstractEngine
 from empowerment.files import write_atomic
 
 _FEWEST_CYCLES = 10
-"""A share of fewer cycles than this says nothing: one late step would be a fault."""
+"""Shortest window of the watchdog; in a shorter one a single late step would be a fault."""
 
 
 @dataclass(frozen=True)
 class Safety:
-    """What a controller does not put up with.
+    """Fault limits.
 
-    After a fault the safe action is given, whatever is observed, until `reset`.
+    A fault latches the safe action until `reset`.
 
     Attributes:
-        safe_action: What to do then; by default the allowed action that is nearest to none.
-        max_missing: So many steps running without a usable observation are a fault.
-        interval: Seconds from one step to the next; late steps are a fault only if it is given.
-        max_late: So many cycles missed running are a fault. A step that comes two intervals
-            after the last has missed one.
-        late_share: A larger share of missed cycles within the window is a fault.
-        window: Of that share, in seconds; at least ten cycles.
-        max_change: The most that an action may change from one step to the next, one number or
-            one for each axis; no limit if none. The safe action comes at once all the same.
-        record: Where the last hundred steps are written upon the first fault; nowhere if none.
+        safe_action: Action after a fault; by default the admissible action closest to zero.
+        max_missing: Number of consecutive missing observations that is a fault.
+        interval: Seconds between steps; late steps are a fault only if it is set.
+        max_late: Number of consecutive missed cycles that is a fault. A step two intervals after
+            the previous one has missed one cycle.
+        late_share: Largest fraction of missed cycles within the window.
+        window: Length of the window in seconds; at least ten cycles.
+        max_change: Largest change of an action per step, one number or one per axis; None for no
+            limit. The safe action is not limited.
+        record: File for the last hundred steps before the first fault; None for no record.
     """
 
     safe_action: Sequence[float] | None = None
@@ -48,16 +48,14 @@ class Safety:
     record: Path | None = None
 
     def __post_init__(self):
-        """Refuse what cannot be."""
-        for name, least in (("max_missing", 1), ("max_late", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"Expected {name} to be at least {least}; got {getattr(self, name)}."
-                )
+        """Validate every field."""
+        for name in ("max_missing", "max_late"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Expected {name} to be at least 1; got {getattr(self, name)}.")
         for name in ("interval", "window"):
-            given = getattr(self, name)
-            if given is not None and not 1e-6 <= given <= 1e6:
-                raise ValueError(f"Expected {name} to be from 1e-6 to 1e6 seconds; got {given}.")
+            value = getattr(self, name)
+            if value is not None and not 1e-6 <= value <= 1e6:
+                raise ValueError(f"Expected {name} to be from 1e-6 to 1e6 seconds; got {value}.")
         if not 0 <= self.late_share < 1:
             raise ValueError(
                 f"Expected late_share to be at least 0 and below 1; got {self.late_share}."
@@ -65,37 +63,37 @@ class Safety:
 
 
 def safe_action(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action"]:
-    """Give the safe action, if it is one that is allowed."""
+    """Return the safe action, checked against the action limits."""
     if safety.safe_action is None:
         return bundle.idle
     low, high = bundle.limits
-    given = np.array(safety.safe_action, np.float32)
-    if given.shape != low.shape or not ((low <= given) & (given <= high)).all():
+    action = np.array(safety.safe_action, np.float32)
+    if action.shape != low.shape or not ((low <= action) & (action <= high)).all():
         raise ValueError(
             f"Expected the safe action to be within {low.tolist()} and {high.tolist()}; got "
-            f"{given.tolist()}."
+            f"{action.tolist()}."
         )
-    return given
+    return action
 
 
 def largest_change(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action"] | None:
-    """Give the most that each axis of an action may change in a step, or none."""
+    """Return the largest change of each axis of an action per step, or None."""
     if safety.max_change is None:
         return None
     size = bundle.description.action_size
-    given = np.array(safety.max_change, np.float32)
-    if given.shape not in ((), (size,)) or not (np.isfinite(given) & (given > 0)).all():
+    change = np.array(safety.max_change, np.float32)
+    if change.shape not in ((), (size,)) or not (np.isfinite(change) & (change > 0)).all():
         raise ValueError(
-            f"Expected max_change to be above zero, one number or {size}; got {given.tolist()}."
+            f"Expected max_change to be above zero, one number or {size}; got {change.tolist()}."
         )
-    return np.broadcast_to(given, size).copy()
+    return np.broadcast_to(change, size).copy()
 
 
 class Watchdog:
-    """Counts missed cycles; each call takes the same short time.
+    """Counter of missed cycles, in constant time per step.
 
     Args:
-        safety: What is not put up with; its interval must be given.
+        safety: Fault limits; the interval must be set.
     """
 
     def __init__(self, safety: Safety):
@@ -109,19 +107,19 @@ class Watchdog:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was."""
+        """Clear the history; the total count is kept."""
         self._flags[:] = bytes(len(self._flags))
         self._last: int | None = None
         self._place = self._count = self._running = 0
 
     def tick(self, now: int) -> str | None:
-        """Note that a step begins.
+        """Register the start of a step.
 
         Args:
-            now: Nanoseconds of a clock that never goes back.
+            now: Time of a monotonic clock, in nanoseconds.
 
         Returns:
-            What is wrong, if anything is.
+            Description of the fault, if any.
         """
         last, self._last = self._last, now
         if last is None:
@@ -150,19 +148,19 @@ class Watchdog:
 
 
 class Recorder:
-    """Knows when the last steps were made, and writes them to a file when asked.
+    """Flight recorder: times of the last steps, written to a file with their data upon a fault.
 
     Args:
-        bundle: The controller.
-        engine: Has their observations and memories.
-        path: Where to write; nowhere if none.
+        bundle: The controller bundle.
+        engine: Holds the ring buffers of observations and memories.
+        path: Output file; None for no record.
 
     Attributes:
-        place: The row of the next step.
-        problem: Why it could not be written, if so.
+        place: Row of the next step.
+        problem: Error while writing, if any.
     """
 
-    def __init__(self, bundle: Bundle, engine: NumpyEngine, path: Path | None):
+    def __init__(self, bundle: Bundle, engine: AbstractEngine, path: Path | None):
         self._bundle, self._engine, self._path = bundle, engine, path
         self._times = [0] * NUM_KEPT
         self._usable = [False] * NUM_KEPT
@@ -172,7 +170,7 @@ class Recorder:
         self.problem: str | None = None
 
     def note(self, now: int, *, usable: bool) -> None:
-        """Note a step; what was observed and remembered is in its row already."""
+        """Register a step, whose observation and memory are already in its row."""
         place = self.place
         self._times[place] = now
         self._usable[place] = usable
@@ -180,7 +178,7 @@ class Recorder:
         self.place = place + 1 if place + 1 < NUM_KEPT else 0
 
     def dump(self, fault: str, now: int) -> None:
-        """Write the last steps in a thread of its own: the safe action does not wait for it."""
+        """Write the last steps in a separate thread, so that the safe action is not delayed."""
         if self._path is None or self._thread is not None:
             return
         about = self._bundle.description
@@ -189,7 +187,7 @@ class Recorder:
         memories = self._engine.memories[order]
         states = memories[:, 1 : 1 + about.latent_size]
         actions = memories[:, 1 + about.latent_size :] + self._bundle.middle
-        kept = {
+        record = {
             "fault": fault,
             "time": now / 1e9,
             "observation_names": about.observation_names,
@@ -205,21 +203,21 @@ class Recorder:
                 for i, state, action in zip(order, states, actions, strict=True)
             ],
         }
-        self._thread = threading.Thread(target=self._write, args=(self._path, kept))
+        self._thread = threading.Thread(target=self._write, args=(self._path, record))
         self._thread.start()
 
     def close(self) -> None:
-        """Wait until everything is written."""
+        """Wait until the record is written."""
         if self._thread is not None:
             self._thread.join()
 
-    def _write(self, path: Path, kept: dict[str, Any]) -> None:
+    def _write(self, path: Path, record: dict[str, Any]) -> None:
         try:
-            write_atomic(path, (json.dumps(kept, indent=1) + "\n").encode())
+            write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
         except OSError as error:
             self.problem = f"The record of the fault could not be written: {error}."
 
 
 def _numbers(values: Float[np.ndarray, " size"]) -> list[float | None]:
-    """Give numbers as JSON can have them: what is not finite is nothing."""
+    """Convert to a list for JSON, with None for numbers that are not finite."""
     return [value if math.isfinite(value) else None for value in values.tolist()]

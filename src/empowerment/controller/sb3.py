@@ -1,4 +1,4 @@
-"""Steps with all state in the arguments, for many environments at once."""
+"""Prediction with explicit state for many environments, as in Stable-Baselines3."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from empowerment.controller.reference import reference_step
 
 
 def read_numbers(observation: Any, size: int) -> np.ndarray:
-    """Read an array of numbers that came from outside; what is masked becomes NaN.
+    """Convert untrusted input to an array of numbers; masked values become NaN.
 
     Args:
-        observation: What was given.
-        size: How many numbers an observation has, for the sentence that refuses it.
+        observation: Any object.
+        size: Size of an observation, for the error message.
 
     Returns:
         The numbers in double precision, of any shape.
 
     Raises:
-        ValueError: If it is anything else than numbers.
+        ValueError: If the input is not numeric.
     """
     try:
         if isinstance(observation, np.ma.MaskedArray):
@@ -38,10 +38,10 @@ def read_numbers(observation: Any, size: int) -> np.ndarray:
 
 
 class Predictor:
-    """Gives actions as the models of Stable-Baselines3 do.
+    """Callable with the semantics of Stable-Baselines3's `predict`.
 
     Args:
-        bundle: The controller.
+        bundle: The controller bundle.
     """
 
     def __init__(self, bundle: Bundle):
@@ -57,15 +57,15 @@ class Predictor:
         *,
         deterministic: bool,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Give the actions and the state for the next call; see `Controller.predict`."""
+        """Return the actions and the state for the next call; see `Controller.predict`."""
         about = self._bundle.description
         shape = (about.observation_size,)
-        given = read_numbers(observation, about.observation_size)
-        rows = np.atleast_2d(given)
-        if given.ndim not in (1, 2) or rows.shape[1:] != shape:
+        values = read_numbers(observation, about.observation_size)
+        rows = np.atleast_2d(values)
+        if values.ndim not in (1, 2) or rows.shape[1:] != shape:
             raise ValueError(
                 f"Expected observations to be of shape {shape}, or rows of that shape; got "
-                f"{given.shape}."
+                f"{values.shape}."
             )
         memory = np.zeros((len(rows), about.memory_size), np.float32)
         if state is not None:
@@ -84,8 +84,8 @@ class Predictor:
                 if deterministic:
                     action[:], each[:] = self._mean(row, each)
                 else:
-                    action[:], each[:] = self._drawn(row, each)
-        return (actions[0] if given.ndim == 1 else actions), (memory,)
+                    action[:], each[:] = self._sample(row, each)
+        return (actions[0] if values.ndim == 1 else actions), (memory,)
 
     def _mean(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         engine = self._engine
@@ -94,10 +94,10 @@ class Predictor:
         engine.run(seen=bool(np.isfinite(row).all()))
         return engine.action, engine.memory
 
-    def _drawn(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _sample(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         noise = self._random.standard_normal(self._bundle.description.action_size)
         action, after = reference_step(self._bundle, row, memory, noise)
         action = np.clip(action, *self._bundle.limits)
         if np.isfinite(action).all() and np.isfinite(after).all():
             return action, after
-        return self._mean(row, memory)  # Numbers out of all reason: as safe as it can be.
+        return self._mean(row, memory)  # Overflow: fall back to the engine, which handles it.

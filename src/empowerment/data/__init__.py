@@ -1,8 +1,8 @@
-"""Logs of any system: collected, imported, checked, mended, and cut for learning."""
+"""Datasets of any system: collect, import, check, repair, and cut into windows."""
 
 from empowerment.data.collection import Report, collect
-from empowerment.data.environments import make_environment, spaces_of
-from empowerment.data.episodes import Actor, RandomActor, ZeroActor
+from empowerment.data.environments import interval_of, make_environment, spaces_of
+from empowerment.data.episodes import Actor, RandomActor, ZeroActor, run_episode
 from empowerment.data.imports import from_arrays, from_minari, read_minari
 from empowerment.data.repair import RepairMode, repair
 from empowerment.data.spaces import Spaces
@@ -33,11 +33,13 @@ __all__ = [
     "from_minari",
     "from_table",
     "from_vector",
+    "interval_of",
     "join",
     "make_environment",
     "read_minari",
     "refuse",
     "repair",
+    "run_episode",
     "spaces_of",
     "split_agents",
     "summarise",

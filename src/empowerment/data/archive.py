@@ -1,6 +1,7 @@
-"""Arrays in one `.npz` file, read with care."""
+"""Arrays in one `.npz` file, validated on reading."""
 
 import io
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -11,9 +12,9 @@ import numpy as np
 from empowerment.files import write_atomic
 
 MAX_BYTES = 4 * 2**30
-"""What a file may hold at most, so that a wrong one does not fill the memory."""
+"""Largest dataset, so that a wrong file does not fill the memory."""
 
-DAMAGE = (
+READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -23,15 +24,15 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
 )
-"""What reading a file that is damaged, or of another kind, may raise."""
+"""Errors on reading a file that is damaged or has another format."""
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays whole or not at all; the same arrays give the same bits.
+    """Write arrays atomically; equal arrays give identical files.
 
     Args:
         path: The file.
-        arrays: By name.
+        arrays: The arrays by name.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
@@ -44,18 +45,18 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def read_arrays(
     path: Path, kinds: Mapping[str, tuple[str, int]], *, max_bytes: int
 ) -> dict[str, np.ndarray]:
-    """Read arrays, after what all of them would take has been checked.
+    """Read arrays; their headers and total size are checked before memory is allocated.
 
     Args:
         path: The file.
-        kinds: The type and the number of axes of each array that must be there.
-        max_bytes: What they may take at most.
+        kinds: The type and the number of axes of each required array.
+        max_bytes: The largest total size.
 
     Returns:
         The arrays by name.
 
     Raises:
-        Exception: One of `DAMAGE`, if the file is not as it should be.
+        Exception: One of `READ_ERRORS`, if the file is invalid.
     """
     with zipfile.ZipFile(path) as file:
         names = sorted(file.namelist())
@@ -74,18 +75,15 @@ def read_arrays(
 
 
 def _checked_bytes(file: zipfile.ZipFile, name: str, kind: np.dtype, ndim: int) -> int:
-    """Check the header of an array against its kind and its entry; give what it would take."""
+    """Check the header of an array against its kind and its entry; return its size in bytes."""
     with file.open(f"{name}.npy") as entry:
         version = np.lib.format.read_magic(entry)
         if version != (1, 0):
-            raise ValueError(f"{name} in version {version} of the format of arrays")
+            raise ValueError(f"{name} in version {version} of the array format")
         shape, _, dtype = np.lib.format.read_array_header_1_0(entry)
-        follows = file.getinfo(f"{name}.npy").file_size - entry.tell()
+        size = file.getinfo(f"{name}.npy").file_size - entry.tell()
     if dtype != kind or len(shape) != ndim:
         raise ValueError(f"{name} of type {dtype} and shape {shape}")
-    taken = dtype.itemsize
-    for axis in shape:  # integers of Python do not overflow
-        taken *= int(axis)
-    if taken != follows:
-        raise ValueError(f"{name} with a header that does not fit what follows it")
-    return taken
+    if math.prod(map(int, shape), start=dtype.itemsize) != size:  # Python's integers: no overflow
+        raise ValueError(f"{name} with a header that does not fit its size")
+    return size

@@ -1,4 +1,4 @@
-"""Data from any Gymnasium environment with vectors of numbers."""
+"""Data collection in Gymnasium environments with vector observations and actions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,27 +8,27 @@ import gymnasium
 
 from empowerment.data.archive import MAX_BYTES
 from empowerment.data.environments import Maker, interval_of, make_environment, name_of, spaces_of
-from empowerment.data.episodes import Actor, Job, RandomActor, run_episode
+from empowerment.data.episodes import Actor, Job, RandomActor
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Trajectories
 from empowerment.data.workers import EpisodeQueue, FailedEpisode, describe_error, run_workers
 
 EPISODE_LIMIT = 1000
-"""Steps after which an episode is cut, where the environment itself sets no limit."""
+"""Steps after which an episode is truncated, where the environment has no limit of its own."""
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
+"""Progress callback: name of the activity, units done, units in total."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a collection went.
+    """Statistics of a collection.
 
     Attributes:
-        num_episodes: Those in the data.
-        num_transitions: Those in the data.
-        failed: Episodes that are not in the data, since they did not come to their end.
-        restarts: Workers that died or hung and were replaced.
+        num_episodes: The number of episodes in the data.
+        num_transitions: The number of transitions in the data.
+        failed: Episodes that failed and are not in the data.
+        restarts: How often a dead or hung worker was restarted.
     """
 
     num_episodes: int
@@ -37,18 +37,18 @@ class Report:
     restarts: int
 
     def summary(self) -> str:
-        """Say it in a sentence or two."""
-        said = f"Collected {self.num_transitions} transitions in {self.num_episodes} episodes."
+        """Summarise the collection in a few sentences."""
+        text = f"Collected {self.num_transitions} transitions in {self.num_episodes} episodes."
         if self.failed:
             counts = Counter(each.why for each in self.failed)
             whys = ", ".join(f"{count} {why}" for why, count in sorted(counts.items()))
-            said += (
+            text += (
                 f" {len(self.failed)} episodes were dropped ({whys}; the last: "
                 f"{self.failed[-1].detail})."
             )
         if self.restarts:
-            said += f" Workers were restarted {self.restarts} times."
-        return said
+            text += f" Workers were restarted {self.restarts} times."
+        return text
 
 
 def collect(
@@ -61,29 +61,29 @@ def collect(
     timeout: float = 60.0,
     progress: Progress = lambda doing, done, total: None,
 ) -> tuple[Trajectories, Report]:
-    """Act in an environment and keep what is seen and done.
+    """Collect transitions in an environment.
 
-    Every episode has its own seed, made of `seed` and its number, and episodes are taken in the
-    order of their numbers; so the data are the same for any number of workers. An episode that
-    does not come to its end, since a worker dies or hangs or the environment raises an error, is
-    dropped and reported.
+    The seeds of an episode are derived from `seed` and its index, and episodes are kept in the
+    order of their indices; so the data are the same for any number of workers. An episode in
+    which a worker dies or hangs, or the environment raises an error, is dropped and reported.
 
     Args:
-        environment: A Gymnasium id (also `module:ID`), or a function that makes one.
-        steps: How many transitions; the last episode is cut to fit.
-        seed: Of everything random.
-        policy: Makes who acts, from the spaces; at random by default.
-        workers: Processes to run it in. With 0 it runs in this one, where what hangs cannot
-            be helped. Scripts that use workers need `if __name__ == "__main__":`.
-        timeout: After so many seconds in one step or reset, a worker counts as hung.
-        progress: Told how far it is.
+        environment: A Gymnasium id (also `module:ID`), or a function that makes an environment.
+        steps: The number of transitions; the last episode is cut to fit.
+        seed: Random seed.
+        policy: Builds the actor from the spaces; uniformly random actions by default.
+        workers: The number of worker processes. With 0 it runs in this process, where a hung
+            environment cannot be stopped. Scripts that use workers need
+            `if __name__ == "__main__":`.
+        timeout: The seconds in one step or reset after which a worker counts as hung.
+        progress: Progress callback.
 
     Returns:
-        The data, and how it went.
+        The data, and statistics of the collection.
 
     Raises:
-        ValueError: If the environment cannot be made, has other spaces than vectors of numbers,
-            or does not finish its episodes.
+        ValueError: If the environment cannot be made, its spaces are not vectors of numbers, or
+            most of its episodes fail.
     """
     for what, value, least in (("steps", steps, 1), ("seed", seed, 0), ("workers", workers, 0)):
         if value < least:
@@ -97,7 +97,7 @@ def collect(
         raise ValueError(f"Expected the data to have at most {MAX_BYTES} bytes; got {size}.")
     own_limit = spec.max_episode_steps if spec is not None else None
     limit = min(own_limit or EPISODE_LIMIT, steps)
-    # A spec can be sent to workers that do not know the id.
+    # A spec can be sent to workers in which the id is not registered.
     maker = spec if isinstance(environment, str) and spec is not None else environment
     job, queue = Job(maker, policy, spaces, seed, limit), EpisodeQueue(steps)
 
@@ -124,24 +124,23 @@ def collect(
 def _run_here(
     job: Job, environment: gymnasium.Env, queue: EpisodeQueue, show: Callable[[int], None]
 ) -> None:
-    """Run episodes in this process until there are enough."""
+    """Run episodes in this process until there are enough transitions."""
     actor = job.policy(job.spaces)
     try:
-        while not queue.is_whole:
-            index, before = queue.take_index(), queue.found
+        while not queue.is_complete:
+            index, before = queue.take_index(), queue.num_received
             try:
-                episode = run_episode(
-                    job,
+                episode = job.run(
                     environment,
                     actor,
                     index=index,
-                    beat=lambda steps, before=before: show(before + steps),
+                    heartbeat=lambda steps, before=before: show(before + steps),
                 )
-            except Exception as error:  # as a worker would
+            except Exception as error:  # as in a worker
                 queue.add(index, FailedEpisode(index, "failed", describe_error(error)))
                 environment, actor = job.make()
             else:
                 queue.add(index, episode)
-                show(queue.found)
+                show(queue.num_received)
     finally:
         environment.close()

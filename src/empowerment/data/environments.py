@@ -1,4 +1,4 @@
-"""Environments at the door: made by their id, and taken only where data can be had of them."""
+"""Making environments, and reading their spaces and control interval."""
 
 import importlib.util
 import os
@@ -11,19 +11,20 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 
 from empowerment.data.spaces import Spaces
-from empowerment.environments import register
-
-register()  # so that our own are known by their ids
+from empowerment.environments import action_repeat_of
 
 Maker = str | Callable[[], gymnasium.Env] | EnvSpec
-"""An environment by its Gymnasium id (also `module:ID`), by what makes it, or by its spec."""
+"""An environment by its Gymnasium id (also `module:ID`), by a factory, or by its spec."""
+
+_EXTRAS = {"jax": "train", "equinox": "train", "Box2D": "box2d"}
+"""The extra of this package that installs a module."""
 
 
 def make_environment(environment: Maker) -> gymnasium.Env:
-    """Make an environment; a module of an id may be a file in the current folder.
+    """Make an environment; the module of `module:ID` may be in the current folder.
 
     Args:
-        environment: Its id, what makes it, or its spec.
+        environment: Its id, a factory, or its spec.
 
     Returns:
         The environment, not yet reset.
@@ -32,23 +33,25 @@ def make_environment(environment: Maker) -> gymnasium.Env:
         ValueError: If it cannot be made.
     """
     try:
-        if isinstance(environment, str):
-            _find_module_here(environment)
-        elif not isinstance(environment, EnvSpec):
-            return environment()
-        return gymnasium.make(environment, disable_env_checker=True)
-    except Exception as error:  # whatever the makers of environments raise
-        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        _find_module_here(name_of(environment))
+        if isinstance(environment, str | EnvSpec):
+            return gymnasium.make(environment, disable_env_checker=True)
+        return environment()
+    except Exception as error:  # environments raise anything
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        extra = _EXTRAS.get(getattr(error, "name", None) or "")
+        remedy = f" Install it with `pip install 'empowerment[{extra}]'`." if extra else ""
         raise ValueError(
-            f"Expected {name_of(environment)} to be an environment that Gymnasium can make; {said}."
+            f"Expected {name_of(environment)} to be an environment that Gymnasium can make; "
+            f"{reason}.{remedy}"
         ) from error
 
 
 def name_of(environment: Maker) -> str:
-    """Give the id of an environment, or the name of what makes it.
+    """Return the id of an environment, or the name of its factory.
 
     Args:
-        environment: Its id, what makes it, or its spec.
+        environment: Its id, a factory, or its spec.
     """
     if isinstance(environment, str):
         return environment
@@ -57,17 +60,17 @@ def name_of(environment: Maker) -> str:
 
 
 def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
-    """Give the spaces of an environment, if both are vectors of numbers.
+    """Return the spaces of an environment with vector observations and actions.
 
     Args:
         environment: The environment.
-        name: What to call it where it is refused.
+        name: Its name in error messages.
 
     Returns:
         The spaces; Gymnasium has no names for axes, so they are numbered.
 
     Raises:
-        ValueError: If a space is discrete, an image or a dictionary, or actions have no limits.
+        ValueError: If a space is discrete, an image or a dictionary, or actions are unbounded.
     """
     spaces = vector_spaces(environment.observation_space, environment.action_space, name)
     if not np.isfinite([spaces.action_low, spaces.action_high]).all():
@@ -81,12 +84,12 @@ def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
 def vector_spaces(
     observation_space: gymnasium.Space, action_space: gymnasium.Space, name: str
 ) -> Spaces:
-    """Read Gymnasium's spaces, if both are vectors of numbers.
+    """Convert a pair of Gymnasium spaces, if both are vectors of numbers.
 
     Args:
-        observation_space: Of the observations.
-        action_space: Of the actions.
-        name: What to call their owner where they are refused.
+        observation_space: The observation space.
+        action_space: The action space.
+        name: The name of their owner in error messages.
 
     Returns:
         The spaces; Gymnasium has no names for axes, so they are numbered.
@@ -112,29 +115,35 @@ def vector_spaces(
 
 
 def interval_of(environment: gymnasium.Env) -> float | None:
-    """Give the seconds that a step of an environment takes, if it says so.
+    """Return the control interval: the seconds from one action to the next.
+
+    It is the `dt` of the unwrapped environment, or the `interval` of its world, times the count
+    of action repeats. The `render_fps` is a drawing speed and not used.
 
     Args:
-        environment: Gymnasium's own have a `dt`; those of ours have a world with an `interval`.
+        environment: The environment, with its wrappers.
+
+    Returns:
+        The interval, or None where the environment does not define it.
     """
     bare = environment.unwrapped
-    said = getattr(bare, "dt", getattr(getattr(bare, "world", None), "interval", None))
+    seconds = getattr(bare, "dt", getattr(getattr(bare, "world", None), "interval", None))
     try:
-        interval = float(said)  # pyright: ignore[reportArgumentType] (anything may be there)
+        interval = action_repeat_of(environment) * float(seconds)  # pyright: ignore[reportArgumentType] (any attribute)
     except (TypeError, ValueError):
         return None
     return interval if np.isfinite(interval) and interval > 0 else None
 
 
 def _box(space: gymnasium.Space, what: str, name: str) -> Box:
-    """Refuse all but vectors of numbers."""
+    """Check that a space is a vector of numbers."""
     if not isinstance(space, Box):
         hint = (
             "Only continuous actions can be learnt from."
             if what == "action"
             else "gymnasium.wrappers.FlattenObservation makes vectors of many spaces."
         )
-        raise ValueError(  # noqa: TRY004 (it is the user's choice that is wrong, not our call)
+        raise ValueError(  # noqa: TRY004 (invalid input, not a programming error)
             f"Expected the {what} space of {name} to be a Box of numbers; got {space}. {hint}"
         )
     if len(space.shape) != 1 or space.shape[0] == 0:
@@ -147,7 +156,7 @@ def _box(space: gymnasium.Space, what: str, name: str) -> Box:
 
 
 def _find_module_here(environment_id: str) -> None:
-    """Let the module of `module:ID` be found in the current folder, where it is nowhere else."""
+    """Add the current folder to the path if the module of `module:ID` is not found elsewhere."""
     module, colon, _ = environment_id.partition(":")
     if not colon or not all(part.isidentifier() for part in module.split(".")):
         return

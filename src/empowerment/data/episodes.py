@@ -1,4 +1,4 @@
-"""One episode: who acts, from which seed, and until when."""
+"""The episode loop, and actors for it."""
 
 import time
 from collections.abc import Callable
@@ -13,28 +13,27 @@ from empowerment.data.environments import Maker, make_environment
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Episode
 
-_BEAT_SECONDS = 0.2
-"""Between two signs of life."""
+_HEARTBEAT_SECONDS = 0.2
 
 
 @runtime_checkable
 class Actor(Protocol):
-    """What acts in an environment. It is made once, and told where an episode begins."""
+    """A policy with a state of its own, reset at the start of every episode."""
 
     def reset(self, *, seed: int) -> None:
-        """Forget the episode before; all that is random in the next one comes from the seed."""
+        """Start an episode; all of its randomness comes from the seed."""
         ...
 
     def __call__(self, observation: Float32[np.ndarray, " observation"]) -> Any:
-        """Give the action to take upon an observation; beyond the limits it is clipped."""
+        """Return the action for an observation; it is clipped to its bounds."""
         ...
 
 
 class RandomActor:
-    """Act at random, evenly within the limits of the actions.
+    """Actor with uniformly random actions.
 
     Args:
-        spaces: What observations and actions may be.
+        spaces: Bounds of the actions.
     """
 
     def __init__(self, spaces: Spaces):
@@ -42,26 +41,22 @@ class RandomActor:
         self._random = np.random.default_rng(0)
 
     def reset(self, *, seed: int) -> None:
-        """Begin an episode.
-
-        Args:
-            seed: Of its actions.
-        """
+        """Seed the actions of an episode."""
         self._random = np.random.default_rng(seed)
 
     def __call__(
         self, observation: Float32[np.ndarray, " observation"]
     ) -> Float32[np.ndarray, " action"]:
-        """Draw an action, whatever is observed."""
+        """Sample an action."""
         del observation
         return self._random.uniform(self._low, self._high).astype(np.float32)
 
 
 class ZeroActor:
-    """Do nothing: zero, or what is allowed that is closest to it.
+    """Actor whose action is zero, or the admissible one closest to it.
 
     Args:
-        spaces: What observations and actions may be.
+        spaces: Bounds of the actions.
     """
 
     def __init__(self, spaces: Spaces):
@@ -70,26 +65,26 @@ class ZeroActor:
         )
 
     def reset(self, *, seed: int) -> None:
-        """Begin an episode; there is nothing random in it."""
+        """Start an episode."""
 
     def __call__(
         self, observation: Float32[np.ndarray, " observation"]
     ) -> Float32[np.ndarray, " action"]:
-        """Give the same action, whatever is observed."""
+        """Return the constant action."""
         del observation
         return self._action
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that is needed to run any of the episodes of a collection.
+    """Description of a collection, sufficient to run any of its episodes.
 
     Attributes:
-        environment: What makes the environment.
-        policy: What makes the actor.
-        spaces: Of the environment.
-        seed: With the number of an episode, its seed.
-        limit: How long an episode may be.
+        environment: The environment, by id, factory or spec.
+        policy: Builds the actor from the spaces.
+        spaces: Those of the environment.
+        seed: Random seed of the collection.
+        limit: The number of steps after which an episode is truncated.
     """
 
     environment: Maker
@@ -99,74 +94,105 @@ class Job:
     limit: int
 
     def make(self) -> tuple[gymnasium.Env, Actor]:
-        """Make the environment and who acts in it."""
+        """Make the environment and the actor."""
         return make_environment(self.environment), self.policy(self.spaces)
+
+    def run(
+        self,
+        environment: gymnasium.Env,
+        actor: Actor,
+        *,
+        index: int,
+        heartbeat: Callable[[int], None],
+    ) -> Episode:
+        """Run episode `index`, whose seeds depend on its index and the seed of the job alone."""
+        entropy = np.random.SeedSequence((self.seed, index)).generate_state(2)
+        seed, actor_seed = (entropy >> 1).tolist()  # some environments accept 31 bits only
+        return run_episode(
+            environment,
+            actor,
+            self.spaces,
+            seed=seed,
+            actor_seed=actor_seed,
+            limit=self.limit,
+            heartbeat=heartbeat,
+        )
 
 
 def run_episode(
-    job: Job,
     environment: gymnasium.Env,
     actor: Actor,
+    spaces: Spaces,
     *,
-    index: int,
-    beat: Callable[[int], None] = lambda steps: None,
+    seed: int,
+    actor_seed: int,
+    limit: int,
+    options: dict[str, Any] | None = None,
+    before_step: Callable[[], None] | None = None,
+    heartbeat: Callable[[int], None] | None = None,
 ) -> Episode:
-    """Run one episode from its own seed, so that it is the same whoever runs it, and when.
+    """Run one episode until it terminates or is truncated.
 
     Args:
-        job: What the episode is of.
-        environment: As `job.make` has made it.
-        actor: As `job.make` has made it.
-        index: The number of the episode.
-        beat: Told now and then how many steps are done.
+        environment: The environment.
+        actor: Chooses the actions.
+        spaces: Those of the environment; actions are clipped to their bounds.
+        seed: Random seed of the environment.
+        actor_seed: Random seed of the actor.
+        limit: The number of steps after which the episode is truncated.
+        options: Passed to `reset` of the environment.
+        before_step: Called before every action.
+        heartbeat: Called with the number of steps so far, a few times per second.
 
     Returns:
         The episode.
+
+    Raises:
+        ValueError: If an observation has the wrong shape, or an action is not finite.
     """
-    entropy = np.random.SeedSequence((job.seed, index)).generate_state(2)
-    start, draws = (entropy >> 1).tolist()  # some environments take no more than 31 bits
-    observation, _ = environment.reset(seed=start)
-    actor.reset(seed=draws)
-    observations, actions = [_observed(observation, job.spaces)], []
+    observation, _ = environment.reset(seed=seed, options=options)
+    actor.reset(seed=actor_seed)
+    observations, actions = [_checked_observation(observation, spaces)], []
     terminated = truncated = False
     last = time.monotonic()
     while not (terminated or truncated):
-        action = _allowed(actor(observations[-1]), job.spaces)
+        if before_step is not None:
+            before_step()
+        action = _clipped_action(actor(observations[-1]), spaces)
         observation, _, terminated, truncated, _ = environment.step(
-            _as_wanted(action, environment.action_space)
+            _as_space(action, environment.action_space)
         )
-        observations.append(_observed(observation, job.spaces))
+        observations.append(_checked_observation(observation, spaces))
         actions.append(action)
-        truncated = truncated or (not terminated and len(actions) >= job.limit)
-        if time.monotonic() - last > _BEAT_SECONDS:
-            beat(len(actions))
+        truncated = truncated or (not terminated and len(actions) >= limit)
+        if heartbeat is not None and time.monotonic() - last > _HEARTBEAT_SECONDS:
+            heartbeat(len(actions))
             last = time.monotonic()
     return Episode(np.stack(observations), np.stack(actions), bool(terminated), bool(truncated))
 
 
-def _observed(observation: Any, spaces: Spaces) -> np.ndarray:
-    """Read what an environment gave; its own arrays may change later."""
+def _checked_observation(observation: Any, spaces: Spaces) -> np.ndarray:
+    """Copy an observation, since environments may reuse their arrays."""
     with np.errstate(over="ignore"):
-        seen = np.array(observation, np.float32)
-    if seen.shape != spaces.observation_low.shape:
+        array = np.array(observation, np.float32)
+    if array.shape != spaces.observation_low.shape:
         raise ValueError(
             f"Expected an observation to have the shape {spaces.observation_low.shape} of its "
-            f"space; got {seen.shape}."
+            f"space; got {array.shape}."
         )
-    return seen
+    return array
 
 
-def _allowed(action: Any, spaces: Spaces) -> np.ndarray:
-    """Clip what the actor gave to the limits."""
-    wanted = np.asarray(action, np.float32)
-    if wanted.shape != spaces.action_low.shape or not np.isfinite(wanted).all():
+def _clipped_action(action: Any, spaces: Spaces) -> np.ndarray:
+    array = np.asarray(action, np.float32)
+    if array.shape != spaces.action_low.shape or not np.isfinite(array).all():
         raise ValueError(
             f"Expected the policy to give {len(spaces.action_low)} finite numbers; got {action!r}."
         )
-    return np.clip(wanted, spaces.action_low, spaces.action_high)
+    return np.clip(array, spaces.action_low, spaces.action_high)
 
 
-def _as_wanted(action: np.ndarray, space: gymnasium.Space) -> np.ndarray:
-    """Give the action in the type of the space; its limits in double precision may be closer."""
+def _as_space(action: np.ndarray, space: gymnasium.Space) -> np.ndarray:
+    """Convert an action to the type of its space, whose bounds may be tighter in that type."""
     assert isinstance(space, gymnasium.spaces.Box)
     return np.clip(action.astype(space.dtype), space.low, space.high)

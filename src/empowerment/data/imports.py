@@ -1,4 +1,4 @@
-"""Data from elsewhere: arrays and Minari."""
+"""Import of datasets from arrays and from Minari."""
 
 import importlib
 from typing import Any
@@ -13,7 +13,7 @@ from empowerment.data.summary import check
 from empowerment.data.trajectories import Episode, Trajectories
 
 _GAP = 0.5
-"""By how much of the usual interval two times may differ from it."""
+"""Tolerance of the interval between rows, as a fraction of its median."""
 
 
 def from_arrays(
@@ -29,19 +29,19 @@ def from_arrays(
 ) -> Trajectories:
     """Cut a log into episodes.
 
-    Each row has an observation and the action that was taken upon it; the action of the last row
-    of an episode led nowhere that was seen, and is not used.
+    Each row has an observation and the action that was taken at it; the action of the last row
+    of an episode, whose successor was not observed, is not used.
 
     Args:
         observations: A row for each time.
         actions: As many rows.
-        terminated: A flag for each row: whether its observation is the end of an episode.
-        truncated: A flag for each row: whether an episode was cut there.
-        episode: What the episode of each row is called; the rows of one are together.
-        times: The time of each row in seconds. Their usual difference becomes the interval, and
-            where they jump the episode is cut.
-        spaces: What observations and actions may be; without limits if not given.
-        about: What is known about the data.
+        terminated: A flag for each row: whether its observation is a terminal state.
+        truncated: A flag for each row: whether the episode was truncated there.
+        episode: The name of the episode of each row; the rows of an episode are contiguous.
+        times: The time of each row in seconds. The median difference becomes the interval, and
+            episodes are cut where the time jumps.
+        spaces: Bounds and names of observations and actions; unbounded by default.
+        about: Metadata.
 
     Returns:
         The episodes.
@@ -61,7 +61,7 @@ def from_arrays(
             )
     if rows == 0:
         raise ValueError("Expected observations to have at least one row; got none.")
-    known = dict(about or {})
+    metadata = dict(about or {})
     ends = np.zeros(rows, bool) if terminated is None else np.asarray(terminated, bool)
     is_last = ends.copy()
     is_last[-1] = True
@@ -71,7 +71,7 @@ def from_arrays(
         is_last[:-1] |= _changes(episode)
     if times is not None:
         interval, jumps = _jumps(np.asarray(times, float), is_last)
-        known |= {"interval": interval, "gaps": int(jumps.sum())}
+        metadata |= {"interval": interval, "gaps": int(jumps.sum())}
         is_last[:-1] |= jumps
     last = np.flatnonzero(is_last)
     first = np.concatenate([[0], last[:-1] + 1])
@@ -85,16 +85,18 @@ def from_arrays(
         for start, stop in zip(first.tolist(), last.tolist(), strict=True)
     ]
     return Trajectories(
-        tuple(episodes), spaces or numbered_spaces(observations.shape[1], actions.shape[1]), known
+        tuple(episodes),
+        spaces or numbered_spaces(observations.shape[1], actions.shape[1]),
+        metadata,
     )
 
 
-def from_minari(dataset: Any, *, mending: RepairMode | None = None) -> Trajectories:
-    """Read a Minari dataset; bad numbers are refused or mended.
+def from_minari(dataset: Any, *, repair_mode: RepairMode | None = None) -> Trajectories:
+    """Read a Minari dataset, and check or repair it.
 
     Args:
         dataset: Its id, or the dataset itself.
-        mending: How to mend what is wrong; if not given, it is refused.
+        repair_mode: How to repair bad rows; if None, they are an error.
 
     Returns:
         The episodes.
@@ -103,15 +105,15 @@ def from_minari(dataset: Any, *, mending: RepairMode | None = None) -> Trajector
         ValueError: If Minari is not installed, spaces are not vectors of numbers, or episodes
             are not aligned or have numbers that are not finite.
     """
-    found = read_minari(dataset)
-    if mending is not None:
-        return repair(found, mending)
-    check(found)
-    return found
+    trajectories = read_minari(dataset)
+    if repair_mode is not None:
+        return repair(trajectories, repair_mode)
+    check(trajectories)
+    return trajectories
 
 
 def read_minari(dataset: Any) -> Trajectories:
-    """Read a Minari dataset with all that is in it, to be checked.
+    """Read a Minari dataset without a check of its numbers.
 
     Args:
         dataset: Its id, or the dataset itself.
@@ -133,18 +135,17 @@ def read_minari(dataset: Any) -> Trajectories:
 
 
 def _minari() -> Any:
-    """Import Minari, which is not always there."""
     try:
         return importlib.import_module("minari")
     except ImportError as error:
         raise ValueError(
             "Expected Minari to be installed to read its datasets; it is not. Install it with "
-            "`pip install 'empowerment[minari]'`."
+            "`pip install 'empowerment[readers]'`."
         ) from error
 
 
 def _from_minari(episode: Any, name: str) -> Episode:
-    """Read one episode; Minari itself checks hardly anything."""
+    """Convert one episode; Minari itself checks hardly anything."""
     observations, actions = np.asarray(episode.observations), np.asarray(episode.actions)
     terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
     steps = len(actions)
@@ -163,7 +164,6 @@ def _from_minari(episode: Any, name: str) -> Episode:
 
 
 def _matrix(what: str, values: Any) -> np.ndarray:
-    """Read rows of numbers."""
     matrix = np.asarray(values, float)
     if matrix.ndim != 2:
         raise ValueError(f"Expected {what} to be rows of numbers; got the shape {matrix.shape}.")
@@ -171,7 +171,7 @@ def _matrix(what: str, values: Any) -> np.ndarray:
 
 
 def _changes(episode: Any) -> np.ndarray:
-    """Tell for each row but the last whether the next is of another episode."""
+    """Return for each row but the last whether the next one is of another episode."""
     names = np.asarray(episode)
     changes = names[1:] != names[:-1]
     starts = names[np.concatenate([[True], changes])]
@@ -185,12 +185,12 @@ def _changes(episode: Any) -> np.ndarray:
 
 
 def _jumps(times: np.ndarray, is_last: np.ndarray) -> tuple[float, np.ndarray]:
-    """Give the usual interval, and for each row but the last whether the time jumps after it."""
+    """Return the median interval, and for each row but the last whether the time jumps after it."""
     intervals, is_within = np.diff(times), ~is_last[:-1]
     within = intervals[is_within & np.isfinite(intervals)]
-    usual = float(np.median(within)) if len(within) else np.nan
-    if not usual > 0:
+    median = float(np.median(within)) if len(within) else np.nan
+    if not median > 0:
         raise ValueError(
-            f"Expected times to increase within episodes; their usual difference is {usual:g}."
+            f"Expected times to increase within episodes; their median difference is {median:g}."
         )
-    return usual, is_within & ~(np.abs(intervals - usual) <= _GAP * usual)
+    return median, is_within & ~(np.abs(intervals - median) <= _GAP * median)

@@ -1,4 +1,4 @@
-"""Leave out of data what must not be learnt from."""
+"""Removal of invalid rows from datasets."""
 
 from typing import Literal, get_args
 
@@ -12,16 +12,16 @@ RepairMode = Literal["reject", "trim", "split"]
 
 
 def repair(trajectories: Trajectories, how: RepairMode) -> Trajectories:
-    """Leave out what is wrong: rows with numbers that are not finite, or actions beyond limits.
+    """Remove bad rows: those with numbers that are not finite, or actions beyond their limits.
 
-    No transition of the result spans a row that was left out, and what was cut before its end
-    counts as truncated. Episodes without a transition are dropped. What was left out is counted
-    in `about["mended"]`.
+    No transition of the result spans a removed row, and an episode that was cut before its end
+    counts as truncated. Episodes without a transition are dropped. The removed transitions are
+    counted in `about["repaired"]`.
 
     Args:
         trajectories: The data.
-        how: `reject` drops episodes with anything wrong in them, `trim` cuts them before it,
-            `split` keeps all good stretches as episodes of their own.
+        how: `reject` drops episodes with bad rows, `trim` cuts them before the first bad row,
+            `split` keeps all good segments as separate episodes.
 
     Returns:
         Data without problems.
@@ -38,28 +38,28 @@ def repair(trajectories: Trajectories, how: RepairMode) -> Trajectories:
         for episode in trajectories.episodes
         for part in _good_parts(episode, how, trajectories)
     ]
-    failed = trajectories.num_transitions - sum(part.length for part in kept)
+    num_dropped = trajectories.num_transitions - sum(part.length for part in kept)
     if not kept:
         raise ValueError(
-            f"Expected something to be left after mending by {how}; all {failed} transitions are "
-            "bad. Try split, or leave out the channels that are."
+            f"Expected something to be left after repair by {how}; all {num_dropped} transitions "
+            "are bad. Try split, or leave out the bad columns."
         )
     count = {
         "how": how,
-        "transitions_dropped": failed,
+        "transitions_dropped": num_dropped,
         "episodes_before": len(trajectories.episodes),
     }
-    about = {**trajectories.about, "mended": [*trajectories.about.get("mended", []), count]}
+    about = {**trajectories.about, "repaired": [*trajectories.about.get("repaired", []), count]}
     return Trajectories(tuple(kept), trajectories.spaces, about)
 
 
 def _good_parts(episode: Episode, how: RepairMode, trajectories: Trajectories) -> list[Episode]:
-    """Give the stretches of an episode whose transitions are all good."""
-    seen = np.asarray(np.isfinite(episode.observations).all(axis=1))
+    """Return the segments of an episode whose transitions are all good."""
+    observed = np.asarray(np.isfinite(episode.observations).all(axis=1))
     spaces = trajectories.spaces
     inside = ~outside(episode.actions, spaces.action_low, spaces.action_high)
-    done = (np.isfinite(episode.actions) & inside).all(axis=1)
-    good = seen[:-1] & done & seen[1:]
+    acted = (np.isfinite(episode.actions) & inside).all(axis=1)
+    good = observed[:-1] & acted & observed[1:]
     if how == "reject" and not good.all():
         return []
     edges = np.flatnonzero(np.diff(np.concatenate([[False], good, [False]]))).reshape(-1, 2)

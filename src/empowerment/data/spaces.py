@@ -1,4 +1,4 @@
-"""What observations and actions may be."""
+"""Bounds and names of observations and actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 
 _LARGEST = np.finfo(np.float32).max
-"""Stands for no limit in many Gymnasium spaces."""
+"""Stands for infinity in many Gymnasium spaces."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spaces:
-    """What observations and actions may be: limits and a name for each axis.
+    """Bounds and a name for each axis of observations and actions.
 
-    Limits are kept in single precision, as the data are. They are infinite where there is none;
-    the largest number of single precision counts as none.
+    Bounds are kept in single precision, as the data are, and are infinite where an axis is
+    unbounded; the largest number of single precision counts as infinite.
 
     Attributes:
-        observation_low: The least that each axis of an observation can be.
-        observation_high: The most.
-        action_low: The least that each axis of an action can be.
-        action_high: The most.
-        observation_names: A word for each axis of an observation.
-        action_names: A word for each axis of an action.
+        observation_low: The lower bound of each axis of an observation.
+        observation_high: The upper bound of each axis of an observation.
+        action_low: The lower bound of each axis of an action.
+        action_high: The upper bound of each axis of an action.
+        observation_names: A name for each axis of an observation.
+        action_names: A name for each axis of an action.
     """
 
     observation_low: np.ndarray
@@ -34,7 +34,7 @@ class Spaces:
     action_names: tuple[str, ...]
 
     def __post_init__(self):
-        """Refuse limits that do not fit the names or each other."""
+        """Check that the bounds fit the names and each other."""
         for what in ("observation", "action"):
             names = tuple(getattr(self, f"{what}_names"))
             object.__setattr__(self, f"{what}_names", names)
@@ -58,7 +58,7 @@ class Spaces:
                 )
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether limits and names are the same."""
+        """Return whether bounds and names are equal."""
         return isinstance(other, Spaces) and to_json(self) == to_json(other)
 
 
@@ -69,13 +69,13 @@ def free_spaces(
     action_low: Any = None,
     action_high: Any = None,
 ) -> Spaces:
-    """Give spaces without limits, as of a log that says nothing of them.
+    """Build unbounded spaces, such as those of a log.
 
     Args:
-        observation_names: A word for each axis of an observation.
-        action_names: A word for each axis of an action.
-        action_low: The least that each axis of an action can be, if known.
-        action_high: The most, if known.
+        observation_names: A name for each axis of an observation.
+        action_names: A name for each axis of an action.
+        action_low: The lower bound of each axis of an action, if known.
+        action_high: The upper bound of each axis of an action, if known.
 
     Returns:
         The spaces.
@@ -93,7 +93,7 @@ def free_spaces(
 
 
 def numbered_spaces(observation_size: int, action_size: int) -> Spaces:
-    """Give spaces without limits whose axes have numbers for names.
+    """Build unbounded spaces with numbered axes.
 
     Args:
         observation_size: The number of axes of an observation.
@@ -106,10 +106,10 @@ def numbered_spaces(observation_size: int, action_size: int) -> Spaces:
 
 
 def single(values: Any) -> np.ndarray:
-    """Read numbers; those too large for single precision become infinite.
+    """Convert numbers to single precision; those too large become infinite.
 
     Args:
-        values: Anything that NumPy takes for numbers.
+        values: Anything that NumPy accepts as numbers.
 
     Returns:
         An array of single precision.
@@ -119,44 +119,44 @@ def single(values: Any) -> np.ndarray:
 
 
 def _limit(values: Any) -> np.ndarray:
-    """Read limits; the largest numbers stand for none."""
+    """Convert bounds; the largest numbers become infinite."""
     limit = single(values)
     return np.where(np.abs(limit) >= _LARGEST, np.copysign(np.float32(np.inf), limit), limit)
 
 
 def to_json(spaces: Spaces) -> dict[str, Any]:
-    """Describe spaces in JSON, which has no infinity: no limit is null.
+    """Encode spaces for JSON, which has no infinity: it becomes null.
 
     Args:
         spaces: The spaces.
 
     Returns:
-        What `from_json` reads.
+        The input of `from_json`.
     """
-    words: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for what in ("observation", "action"):
-        words[f"{what}_names"] = list(getattr(spaces, f"{what}_names"))
+        fields[f"{what}_names"] = list(getattr(spaces, f"{what}_names"))
         for end in ("low", "high"):
             limit = getattr(spaces, f"{what}_{end}").tolist()
-            words[f"{what}_{end}"] = [v if np.isfinite(v) else None for v in limit]
-    return words
+            fields[f"{what}_{end}"] = [v if np.isfinite(v) else None for v in limit]
+    return fields
 
 
-def from_json(words: dict[str, Any]) -> Spaces:
-    """Read spaces as `to_json` describes them.
+def from_json(fields: dict[str, Any]) -> Spaces:
+    """Decode spaces.
 
     Args:
-        words: The description.
+        fields: The output of `to_json`.
 
     Returns:
         The spaces.
     """
     limits = {
         f"{what}_{end}": np.array(
-            [none if v is None else v for v in words[f"{what}_{end}"]], np.float32
+            [none if v is None else v for v in fields[f"{what}_{end}"]], np.float32
         )
         for what in ("observation", "action")
         for end, none in (("low", -np.inf), ("high", np.inf))
     }
-    observation, action = words["observation_names"], words["action_names"]
+    observation, action = fields["observation_names"], fields["action_names"]
     return Spaces(**limits, observation_names=tuple(observation), action_names=tuple(action))

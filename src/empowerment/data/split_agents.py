@@ -1,4 +1,4 @@
-"""Several alike agents in one system, seen as one agent several times."""
+"""Datasets of several identical agents in one system, as data of one agent."""
 
 from dataclasses import replace
 
@@ -7,14 +7,14 @@ from empowerment.data.trajectories import Episode, Trajectories
 
 
 def split_agents(trajectories: Trajectories, agents: int) -> Trajectories:
-    """Make an episode of each agent out of every episode of all.
+    """Split every joint episode into one episode per agent.
 
     Args:
-        trajectories: Of observations and actions that are those of one agent after the other.
-        agents: How many there are.
+        trajectories: Observations and actions are those of one agent after the other.
+        agents: The number of agents.
 
     Returns:
-        As many times the episodes, in the spaces of the first agent.
+        `agents` times as many episodes, in the spaces of the first agent.
     """
     if agents == 1:
         return trajectories
@@ -25,27 +25,27 @@ def split_agents(trajectories: Trajectories, agents: int) -> Trajectories:
                 f"Expected {what}s of {agents} alike agents to have a multiple of as many "
                 f"channels; got {size}."
             )
-    found = [each for episode in trajectories.episodes for each in _each(episode, agents)]
+    parts = [part for episode in trajectories.episodes for part in _split(episode, agents)]
     about = {**trajectories.about, "agents": agents}
-    return Trajectories(tuple(found), _first(trajectories.spaces, agents), about)
+    return Trajectories(tuple(parts), _first(trajectories.spaces, agents), about)
 
 
-def _each(episode: Episode, agents: int) -> list[Episode]:
-    """Take an episode apart."""
-    rows = episode.observations.reshape(len(episode.observations), agents, -1)
-    acts = episode.actions.reshape(len(episode.actions), agents, -1)
-    pairs = zip(rows.swapaxes(0, 1), acts.swapaxes(0, 1), strict=True)
-    return [replace(episode, observations=seen, actions=done) for seen, done in pairs]
+def _split(episode: Episode, agents: int) -> list[Episode]:
+    observations, actions = (
+        rows.reshape(len(rows), agents, -1).swapaxes(0, 1)
+        for rows in (episode.observations, episode.actions)
+    )
+    pairs = zip(observations, actions, strict=True)
+    return [replace(episode, observations=each, actions=own) for each, own in pairs]
 
 
 def _first(spaces: Spaces, agents: int) -> Spaces:
-    """Give the spaces of the first agent, which are those of all."""
-    seen, done = len(spaces.observation_names) // agents, len(spaces.action_names) // agents
+    observed, acted = len(spaces.observation_names) // agents, len(spaces.action_names) // agents
     return Spaces(
-        spaces.observation_low[:seen],
-        spaces.observation_high[:seen],
-        spaces.action_low[:done],
-        spaces.action_high[:done],
-        spaces.observation_names[:seen],
-        spaces.action_names[:done],
+        spaces.observation_low[:observed],
+        spaces.observation_high[:observed],
+        spaces.action_low[:acted],
+        spaces.action_high[:acted],
+        spaces.observation_names[:observed],
+        spaces.action_names[:acted],
     )

@@ -1,4 +1,4 @@
-"""What data are like, what is wrong with them, and how to mend it."""
+"""Summary statistics and validation of datasets."""
 
 import dataclasses
 import math
@@ -10,26 +10,26 @@ import numpy as np
 from empowerment.data.trajectories import Trajectories
 
 _TOLERANCE = 1e-5
-"""By how much of a limit a number may be beyond it: single precision rounds."""
+"""Relative tolerance of bounds, for the rounding of single precision."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One axis of the observations or actions.
+    """Statistics of one axis of the observations or actions, over its finite numbers.
 
     Attributes:
         kind: `observation` or `action`.
-        name: Its name.
-        low: The least that it may be.
-        high: The most that it may be.
-        least: The least that it is, where it is finite.
-        most: The most that it is.
-        mean: Its mean.
-        scale: Its standard deviation.
-        num_bad: How many of its numbers are not finite.
-        num_outside: How many are beyond the limits.
-        is_missing: Whether none of its numbers is finite.
-        is_constant: Whether it is always the same.
+        name: The name of the axis.
+        low: The lower bound.
+        high: The upper bound.
+        least: The minimum.
+        most: The maximum.
+        mean: The mean.
+        scale: The standard deviation.
+        num_bad: The count of numbers that are not finite.
+        num_outside: The count of numbers beyond the bounds.
+        is_missing: Whether no number is finite.
+        is_constant: Whether all numbers are equal.
     """
 
     kind: str
@@ -48,20 +48,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Summary:
-    """What trajectories are like.
+    """Summary of a dataset.
 
     Attributes:
-        num_episodes: How many episodes.
-        num_transitions: How many transitions in all.
-        shortest: Transitions of the shortest episode.
-        median: Of the median episode.
-        longest: Of the longest.
-        num_terminated: Episodes that came to an end of their own.
+        num_episodes: The number of episodes.
+        num_transitions: The number of transitions.
+        shortest: The length of the shortest episode, in transitions.
+        median: The median length.
+        longest: The length of the longest episode.
+        num_terminated: The number of episodes that terminated.
         interval: Seconds between two observations, if known.
-        channels: Each axis of observations, then of actions.
-        problems: What must be mended before anything is learnt from the data.
-        notes: What is worth knowing.
-        about: What is known about the data.
+        columns: Each axis of the observations, then of the actions.
+        problems: Defects that must be repaired before training.
+        notes: Observations that are not defects.
+        about: Metadata of the dataset.
     """
 
     num_episodes: int
@@ -77,23 +77,23 @@ class Summary:
     about: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Give all of it for JSON, which has no infinity: what is not finite is null."""
-        words = dataclasses.asdict(self)
-        words["channels"] = [
+        """Encode the summary for JSON, which has no infinity: it becomes null."""
+        fields = dataclasses.asdict(self)
+        fields["columns"] = [
             {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in c.items()}
-            for c in words["channels"]
+            for c in fields["columns"]
         ]
-        return words
+        return fields
 
 
 def summarise(trajectories: Trajectories) -> Summary:
-    """Describe trajectories, and find what is wrong with them.
+    """Compute summary statistics of trajectories, and find their problems.
 
     Args:
-        trajectories: The data; they may have anything in them.
+        trajectories: The data; numbers may be not finite.
 
     Returns:
-        The description, with problems and notes in words.
+        The summary.
     """
     spaces, episodes = trajectories.spaces, trajectories.episodes
     observations = np.concatenate([episode.observations for episode in episodes])
@@ -131,40 +131,40 @@ def summarise(trajectories: Trajectories) -> Summary:
 
 
 def check(trajectories: Trajectories) -> None:
-    """Refuse data that should not be learnt from.
+    """Check that data are fit for training.
 
     Args:
         trajectories: The data.
 
     Raises:
-        ValueError: One sentence that lists what is wrong and how to mend it.
+        ValueError: With all problems and the remedy, in one line.
     """
     refuse(summarise(trajectories))
 
 
-def refuse(description: Summary) -> None:
-    """Refuse data that are described as having problems.
+def refuse(summary: Summary) -> None:
+    """Raise an error if a summary has problems.
 
     Args:
-        description: What `summarise` gave.
+        summary: The summary of the data.
 
     Raises:
-        ValueError: One sentence that lists what is wrong and how to mend it.
+        ValueError: With all problems and the remedy, in one line.
     """
-    if description.problems:
+    if summary.problems:
         raise ValueError(
-            f"Expected the data to be fit to learn from; {'; '.join(description.problems)}. Mend "
+            f"Expected the data to be fit to learn from; {'; '.join(summary.problems)}. Repair "
             "it with `empower data FILE --repair reject|trim|split --out NEW`."
         )
 
 
 def outside(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
-    """Tell which finite numbers are beyond the limits, by more than rounding.
+    """Return which finite numbers are beyond their bounds by more than rounding.
 
     Args:
         values: The numbers.
-        low: The least that they may be.
-        high: The most that they may be.
+        low: The lower bounds.
+        high: The upper bounds.
     """
     low, high = np.asarray(low, float), np.asarray(high, float)
     below = values < low - _TOLERANCE * np.maximum(1.0, np.abs(low))
@@ -174,7 +174,6 @@ def outside(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
 
 
 def _column(kind: str, name: str, low: float, high: float, values: np.ndarray) -> Column:
-    """Describe one axis."""
     finite = values[np.isfinite(values)].astype(float)
     has_any = len(finite) > 0
     least, most = (finite.min(), finite.max()) if has_any else (math.nan, math.nan)
@@ -195,7 +194,6 @@ def _column(kind: str, name: str, low: float, high: float, values: np.ndarray) -
 
 
 def _problems(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
-    """Say what must be mended."""
     problems = []
     for column in columns:
         what = f"{column.kind} {column.name}"
@@ -216,7 +214,7 @@ def _problems(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[s
 
 
 def _first_bad(trajectories: Trajectories, column: Column) -> str:
-    """Say where the first number that is not finite is."""
+    """Describe the position of the first number that is not finite."""
     axis = getattr(trajectories.spaces, f"{column.kind}_names").index(column.name)
     for index, episode in enumerate(trajectories.episodes):
         rows = getattr(episode, f"{column.kind}s")[:, axis]
@@ -226,7 +224,6 @@ def _first_bad(trajectories: Trajectories, column: Column) -> str:
 
 
 def _notes(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
-    """Say what is worth knowing."""
     notes = [f"{c.kind} {c.name} is always {c.least:g}" for c in columns if c.is_constant]
     notes += [
         f"observation {c.name} has {c.num_outside} numbers beyond {c.low:g} and {c.high:g}"

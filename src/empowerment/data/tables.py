@@ -1,4 +1,4 @@
-"""Data from tables with named columns: CSV, and Parquet where pyarrow is there."""
+"""Import of tables with named columns: CSV, and Parquet if pyarrow is installed."""
 
 import csv
 import importlib
@@ -15,7 +15,7 @@ from empowerment.data.trajectories import Trajectories
 
 _YES = {"1", "1.0", "true", "yes", "t"}
 _NO = {"0", "0.0", "false", "no", "f", ""}
-_NOTHING = {"", "na", "n/a", "nan", "null", "none"}
+_MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 def from_table(
@@ -34,21 +34,21 @@ def from_table(
 ) -> Trajectories:
     """Read a log from the named columns of a table; other columns are ignored.
 
-    Each row has an observation and the action that was taken upon it, in the order of time. What
-    is empty becomes NaN, which `check` finds.
+    Each row has an observation and the action that was taken at it, in the order of time. Empty
+    cells become NaN, which `check` finds.
 
     Args:
-        path: A file that ends in `.csv`, or in `.parquet`.
+        path: A `.csv` or `.parquet` file.
         observations: The columns of the observation.
         actions: The columns of the action.
-        episode: The column that tells which episode a row is of; all are of one if not given.
-        terminated: The column that flags the last row of an episode that ended of its own.
-        truncated: The column that flags the last row of an episode that was cut.
+        episode: The column with the name of the episode; all rows are one episode by default.
+        terminated: The column that flags terminal states, in the last row of an episode.
+        truncated: The column that flags truncation, in the last row of an episode.
         time: The column of the time in seconds.
-        action_low: The least that each action can be, if known.
-        action_high: The most that each action can be, if known.
-        interval: Seconds between rows, where there is no column of the time.
-        max_bytes: What the file may have, or take when it is read, at most.
+        action_low: The lower bound of each action, if known.
+        action_high: The upper bound of each action, if known.
+        interval: Seconds between rows, if there is no time column.
+        max_bytes: The largest size of the file, and of its columns in memory.
 
     Returns:
         The episodes.
@@ -80,7 +80,6 @@ def from_table(
 def _read_csv(
     path: Path, names: list[str], numbers: list[str], flags: list[str], max_bytes: int
 ) -> dict[str, np.ndarray]:
-    """Read columns of a CSV file."""
     _check_size(path, path.stat().st_size, max_bytes)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     with path.open(newline="", encoding="utf-8-sig") as file:
@@ -88,12 +87,12 @@ def _read_csv(
         try:
             header = [name.strip() for name in next(reader, [])]
             _check_columns(path, names, header)
-            places = {name: header.index(name) for name in names}
+            positions = {name: header.index(name) for name in names}
             for row in reader:
                 if not row:
                     continue
-                for name, place in places.items():
-                    text = row[place].strip() if place < len(row) else ""
+                for name, position in positions.items():
+                    text = row[position].strip() if position < len(row) else ""
                     columns[name].append(
                         _number(text, path, reader.line_num)
                         if name in numbers
@@ -113,13 +112,12 @@ def _read_csv(
 def _read_parquet(
     path: Path, names: list[str], numbers: list[str], flags: list[str], max_bytes: int
 ) -> dict[str, np.ndarray]:
-    """Read columns of a Parquet file."""
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise ValueError(
             f"Expected pyarrow to be installed to read {path}; it is not. Install it with "
-            "`pip install pyarrow`, or give a CSV file."
+            "`pip install 'empowerment[readers]'`, or convert it to CSV."
         ) from error
     arrow_error = importlib.import_module("pyarrow").ArrowException
     try:
@@ -143,7 +141,7 @@ def _read_parquet(
 
 
 def _check_columns(path: Path, names: Sequence[str], header: Sequence[str]) -> None:
-    """Refuse a table that has not all columns, or one of them twice."""
+    """Check that a table has every column exactly once."""
     missing = [name for name in names if name not in header]
     if missing:
         raise ValueError(
@@ -156,14 +154,13 @@ def _check_columns(path: Path, names: Sequence[str], header: Sequence[str]) -> N
 
 
 def _check_size(path: Path, size: int, max_bytes: int) -> None:
-    """Refuse a file before memory is taken for it."""
     if size > max_bytes:
         raise ValueError(f"Expected {path} to have at most {max_bytes} bytes; got {size}.")
 
 
 def _number(text: str, path: Path, line: int) -> float:
-    """Read a number; nothing is NaN, anything else is refused."""
-    if text.lower() in _NOTHING:
+    """Parse a number; a missing one is NaN."""
+    if text.lower() in _MISSING:
         return np.nan
     try:
         return float(text)
@@ -174,7 +171,6 @@ def _number(text: str, path: Path, line: int) -> float:
 
 
 def _flag(text: str, path: Path, line: int) -> bool:
-    """Read yes or no."""
     if text.lower() not in _YES | _NO:
         raise ValueError(f"Expected flags in {path} to be 0 or 1; got {text!r} in line {line}.")
     return text.lower() in _YES

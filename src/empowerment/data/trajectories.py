@@ -1,4 +1,4 @@
-"""Logged observations and actions, cut into episodes, and their file."""
+"""Datasets of observations and actions in episodes, and their file format."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from empowerment.data.archive import DAMAGE, MAX_BYTES, read_arrays, write_arrays
+from empowerment.data.archive import MAX_BYTES, READ_ERRORS, read_arrays, write_arrays
 from empowerment.data.spaces import Spaces, from_json, single, to_json
 
 _FORMAT = "empowerment trajectories, version 1"
@@ -25,15 +25,15 @@ _KINDS = {  # The arrays of a file: their type, and how many axes they have
 @final
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What was seen and done from one start, $T$ steps long.
+    """Observations and actions of one episode of $T$ steps, in single precision.
 
-    Numbers are kept in single precision, also those that are not finite; `check` finds them.
+    Numbers may be not finite; `check` finds them.
 
     Attributes:
-        observations: $T + 1$ rows; the last is what came of the last action.
-        actions: $T$ rows; each was taken upon the observation of its row.
-        terminated: Whether it came to an end of its own: nothing matters after it.
-        truncated: Whether it was cut, though it could have gone on.
+        observations: $T + 1$ rows; the last one follows the last action.
+        actions: $T$ rows; each was taken at the observation of its row.
+        terminated: Whether it ended in a terminal state.
+        truncated: Whether it was cut before a terminal state.
     """
 
     observations: np.ndarray
@@ -42,7 +42,7 @@ class Episode:
     truncated: bool
 
     def __post_init__(self):
-        """Refuse what is not aligned."""
+        """Check that observations and actions are aligned."""
         observations, actions = single(self.observations), single(self.actions)
         if observations.ndim != 2 or actions.ndim != 2:
             raise ValueError(
@@ -65,7 +65,7 @@ class Episode:
         return len(self.actions)
 
     def part(self, start: int, stop: int) -> "Episode":
-        """Take the transitions from `start` to before `stop`; what does not reach the end is cut.
+        """Return the transitions from `start` to before `stop`; truncated if it is not the end.
 
         Args:
             start: The row of the first observation.
@@ -83,13 +83,13 @@ class Episode:
 @final
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Episodes of one system.
+    """Dataset: episodes of one system.
 
     Attributes:
         episodes: At least one; they may differ in length.
-        spaces: What observations and actions may be.
-        about: What it is, in JSON: `environment` (its id), `seed`, `interval` in seconds if
-            known, and how it was made.
+        spaces: Bounds and names of observations and actions.
+        about: Metadata in JSON: `environment` (its id), `seed`, `interval` in seconds if known,
+            and how the data were made.
     """
 
     episodes: tuple[Episode, ...]
@@ -97,17 +97,17 @@ class Trajectories:
     about: dict[str, Any]
 
     def __post_init__(self):
-        """Refuse episodes that do not fit the spaces."""
+        """Check that the episodes fit the spaces."""
         object.__setattr__(self, "episodes", tuple(self.episodes))
         if not self.episodes:
             raise ValueError("Expected trajectories to have at least one episode; got none.")
         sizes = (self.observation_size, self.action_size)
         for index, episode in enumerate(self.episodes):
-            found = (episode.observations.shape[1], episode.actions.shape[1])
-            if found != sizes:
+            own = (episode.observations.shape[1], episode.actions.shape[1])
+            if own != sizes:
                 raise ValueError(
                     f"Expected every episode to have {sizes[0]} numbers in an observation and "
-                    f"{sizes[1]} in an action; episode {index} has {found[0]} and {found[1]}."
+                    f"{sizes[1]} in an action; episode {index} has {own[0]} and {own[1]}."
                 )
 
     @property
@@ -126,7 +126,7 @@ class Trajectories:
         return len(self.spaces.action_names)
 
     def save(self, path: Path) -> None:
-        """Write everything to one `.npz` file, whole or not at all; the same data, the same bits.
+        """Write everything to one `.npz` file, atomically; equal data give identical files.
 
         Args:
             path: The file.
@@ -147,14 +147,14 @@ class Trajectories:
 
     @classmethod
     def load(cls, path: Path, *, max_bytes: int = MAX_BYTES) -> "Trajectories":
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Args:
             path: The file.
-            max_bytes: What it may hold at most; more is refused before memory is taken for it.
+            max_bytes: The largest size, checked before memory is allocated.
 
         Raises:
-            ValueError: If the file is another, damaged, or too large.
+            ValueError: If the file has another format, is damaged, or is too large.
         """
         try:
             arrays = read_arrays(Path(path), _KINDS, max_bytes=max_bytes)
@@ -163,22 +163,22 @@ class Trajectories:
                 raise ValueError(f"the format {description['format']!r}")
             spaces = from_json(description["spaces"])
             return cls(_cut(arrays), spaces, dict(description["about"]))
-        except DAMAGE as error:
-            what = str(error) or type(error).__name__
+        except READ_ERRORS as error:
+            reason = str(error) or type(error).__name__
             raise ValueError(
                 f"Expected {path} to be a file of trajectories, as `empower collect` writes "
-                f"them; got {what.rstrip('.')}."
+                f"them; got {reason.rstrip('.')}."
             ) from error
 
     def split(self, fraction: float, *, seed: int) -> tuple["Trajectories", "Trajectories"]:
-        """Hold out whole episodes, or the tail of the only one.
+        """Split off a validation set: whole episodes, or the tail if there is only one.
 
         Args:
-            fraction: About how many of the transitions to hold out, above 0 and below 1.
-            seed: Of which episodes.
+            fraction: The approximate fraction of transitions to hold out, above 0 and below 1.
+            seed: Random seed of the choice of episodes.
 
         Returns:
-            What is left, and what is held out; both have at least one transition.
+            The training set and the validation set; both have at least one transition.
         """
         if not 0 < fraction < 1:
             raise ValueError(f"Expected fraction to be above 0 and below 1; got {fraction}.")
@@ -194,7 +194,7 @@ class Trajectories:
         return self._with(parts[0]), self._with(parts[1])
 
     def _split_only(self, fraction: float) -> tuple["Trajectories", "Trajectories"]:
-        """Cut the only episode in two; the observation at the cut is in both."""
+        """Cut the only episode in two; both parts have the observation at the cut."""
         (whole,) = self.episodes
         if whole.length < 2:
             raise ValueError(
@@ -209,14 +209,14 @@ class Trajectories:
 
 
 def join(first: Trajectories, *others: Trajectories) -> Trajectories:
-    """Put trajectories of the same spaces together.
+    """Concatenate datasets with equal spaces.
 
     Args:
         first: Its episodes come first.
-        *others: Those that follow.
+        *others: The datasets that follow.
 
     Returns:
-        All episodes; of what is known about the parts, what they have in common.
+        All episodes, with the metadata that all parts agree on.
     """
     for other in others:
         if other.spaces != first.spaces:

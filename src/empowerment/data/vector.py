@@ -1,4 +1,4 @@
-"""Logs of Gymnasium's vector environments, which go on by themselves after an end."""
+"""Import of logs of Gymnasium's vector environments, which reset themselves."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,14 +29,14 @@ def from_vector(
         actions: Of every step: (times, environments, size).
         terminated: Of every step: (times, environments).
         truncated: Of every step: (times, environments).
-        autoreset_mode: Of the environment. With `NEXT_STEP` the step after an end resets and
-            ignores its action; with `SAME_STEP` the observation of an end is that of the next
-            start already; with `DISABLED` you have reset what had ended.
+        autoreset_mode: Of the environment. With `NEXT_STEP` the step after the end of an episode
+            resets and ignores its action; with `SAME_STEP` the last step of an episode returns
+            the first observation of the next one; with `DISABLED` the caller resets.
         final_observations: With `SAME_STEP`: `infos.get("final_obs")` of every step.
-        first_observations: With `DISABLED`: for every step what your reset gave after it, or
-            None where there was no reset.
-        spaces: What observations and actions may be; without limits if not given.
-        about: What is known about the data.
+        first_observations: With `DISABLED`: for every step the observation of the reset after
+            it, or None if there was none.
+        spaces: Bounds and names of observations and actions; unbounded by default.
+        about: Metadata.
 
     Returns:
         The episodes, environment by environment.
@@ -58,49 +58,50 @@ def from_vector(
     is_same_step = autoreset_mode == AutoresetMode.SAME_STEP
     extra = final_observations if is_same_step else first_observations
     episodes = []
-    for place in range(actions.shape[1]):
+    for env in range(actions.shape[1]):
         episodes += _cut(
-            observations[:, place],
-            actions[:, place],
-            terminated[:, place],
-            truncated[:, place],
+            observations[:, env],
+            actions[:, env],
+            terminated[:, env],
+            truncated[:, env],
             autoreset_mode,
-            [_at(extra, time, place) for time in range(len(actions))],
+            [_at(extra, time, env) for time in range(len(actions))],
         )
     spaces = spaces or numbered_spaces(observations.shape[2], actions.shape[2])
     return Trajectories(tuple(episodes), spaces, dict(about or {}))
 
 
 def _cut(
-    seen: np.ndarray,
-    done: np.ndarray,
+    observations: np.ndarray,
+    actions: np.ndarray,
     terminated: np.ndarray,
     truncated: np.ndarray,
     mode: AutoresetMode,
     extra: list[np.ndarray | None],
 ) -> list[Episode]:
-    """Cut the log of one environment; what is under way at its end was cut there."""
+    """Cut the log of one environment; the last episode is truncated by the end of the log."""
     episodes = []
-    start, first = 0, seen[0]
+    start, first = 0, observations[0]
     for stop in np.flatnonzero(terminated | truncated).tolist():
         if stop < start:
             continue
-        at_stop = seen[stop + 1]
-        final = _needed(extra[stop], stop) if mode == AutoresetMode.SAME_STEP else at_stop
-        rows = np.concatenate([first[None], seen[start + 1 : stop + 1], final[None]])
-        ends = bool(terminated[stop])
-        episodes.append(Episode(rows, done[start : stop + 1], terminated=ends, truncated=not ends))
-        # Where resets take a step, the one after this is a reset and not a transition.
+        is_same_step = mode == AutoresetMode.SAME_STEP
+        final = _required(extra[stop], stop) if is_same_step else observations[stop + 1]
+        rows = np.concatenate([first[None], observations[start + 1 : stop + 1], final[None]])
+        ends, taken = bool(terminated[stop]), actions[start : stop + 1]
+        episodes.append(Episode(rows, taken, terminated=ends, truncated=not ends))
+        # With NEXT_STEP the step after this one is a reset and not a transition.
         start = stop + (2 if mode == AutoresetMode.NEXT_STEP else 1)
-        if start >= len(done):
+        if start >= len(actions):
             return episodes
-        first = _needed(extra[stop], stop) if mode == AutoresetMode.DISABLED else seen[start]
-    rows = np.concatenate([first[None], seen[start + 1 :]])
-    return [*episodes, Episode(rows, done[start:], terminated=False, truncated=True)]
+        is_disabled = mode == AutoresetMode.DISABLED
+        first = _required(extra[stop], stop) if is_disabled else observations[start]
+    rows = np.concatenate([first[None], observations[start + 1 :]])
+    return [*episodes, Episode(rows, actions[start:], terminated=False, truncated=True)]
 
 
-def _needed(extra: np.ndarray | None, time: int) -> np.ndarray:
-    """Give what was observed beside the log, where the log alone would join two episodes."""
+def _required(extra: np.ndarray | None, time: int) -> np.ndarray:
+    """Return an observation that the log alone lacks at the end of an episode."""
     if extra is None:
         raise ValueError(
             "Expected final_observations (with SAME_STEP) or first_observations (with DISABLED) "
@@ -109,8 +110,7 @@ def _needed(extra: np.ndarray | None, time: int) -> np.ndarray:
     return extra
 
 
-def _at(extra: Sequence[Any] | None, time: int, place: int) -> np.ndarray | None:
-    """Look up what else was observed after a step."""
+def _at(extra: Sequence[Any] | None, time: int, env: int) -> np.ndarray | None:
     row = None if extra is None or len(extra) <= time else extra[time]
-    value = None if row is None else row[place]
+    value = None if row is None else row[env]
     return None if value is None else np.asarray(value)

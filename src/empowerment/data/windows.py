@@ -1,27 +1,27 @@
-"""Windows of consecutive observations to learn from."""
+"""Training windows of consecutive observations and actions."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int
 
-from empowerment.data.trajectories import Episode, Trajectories
+from empowerment.data.trajectories import Trajectories
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Rows of all episodes one after the other, and where windows begin.
+    """Concatenated rows of all episodes, and the starts of the windows.
 
     A window is `observations[start : start + length]` with
-    `actions[start : start + length - 1]`; it is of one episode.
+    `actions[start : start + length - 1]`; it is within one episode.
 
     Attributes:
         observations: Of all episodes.
-        actions: Each was taken upon the observation of its row; the last row of an episode
-            has zeros that are not of any window.
+        actions: Each was taken at the observation of its row; the last row of an episode is
+            zero padding, which no window contains.
         starts: The first row of each window.
-        length: How many observations a window has.
-        skipped: How many episodes were too short to have a window.
+        length: The number of observations of a window.
+        skipped: The number of episodes that are shorter than a window.
     """
 
     observations: Float32[np.ndarray, "rows observation"]
@@ -34,15 +34,15 @@ class Windows:
 def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
     """Cut trajectories into all windows of a length.
 
-    Termination is absorbing: after it the observation stays as it is whatever is done, so an
-    episode that terminated is extended by as many rows as a window needs, with random actions
-    within their limits (within those of the data, where there is no limit). Every window starts
-    at an observation that was made. Truncation is not an end: no window goes past it.
+    Terminal states are absorbing: the observation stays constant under any action, so a
+    terminated episode is extended by as many rows as a window needs, with uniformly random
+    actions within their bounds (those of the data, where unbounded). Every window starts at a
+    recorded observation. Windows do not extend beyond a truncation.
 
     Args:
         trajectories: Finite numbers only.
-        length: How many observations a window has, two or more.
-        seed: Of the actions after termination.
+        length: The number of observations of a window, two or more.
+        seed: Random seed of the actions after termination.
 
     Returns:
         The windows.
@@ -56,47 +56,44 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
         if not (np.isfinite(episode.observations).all() and np.isfinite(episode.actions).all()):
             raise ValueError(
                 f"Expected observations and actions to be finite; episode {index} has some that "
-                "are not. Mend it with `empower data FILE --repair split --out NEW`."
+                "are not. Repair it with `empower data FILE --repair split --out NEW`."
             )
-    random, (low, high) = np.random.default_rng(seed), _allowed(trajectories)
+    random, (low, high) = np.random.default_rng(seed), _action_bounds(trajectories)
     observations, actions, starts = [], [], []
     first = skipped = 0
     for episode in trajectories.episodes:
-        seen, done = episode.observations, episode.actions
+        rows, taken = episode.observations, episode.actions
         if episode.terminated:
-            seen = np.concatenate([seen, np.repeat(seen[-1:], length - 1, axis=0)])
+            rows = np.concatenate([rows, np.repeat(rows[-1:], length - 1, axis=0)])
             drawn = random.uniform(low, high, (length - 1, len(low))).astype(np.float32)
-            done = np.concatenate([done, drawn])
-        num_windows = len(seen) - length + 1
+            taken = np.concatenate([taken, drawn])
+        num_windows = len(rows) - length + 1
         if num_windows < 1:
             skipped += 1
             continue
-        observations.append(seen)
-        actions.append(np.concatenate([done, np.zeros_like(done, shape=(1, len(low)))]))
+        observations.append(rows)
+        actions.append(np.concatenate([taken, np.zeros_like(taken, shape=(1, len(low)))]))
         starts.append(np.arange(first, first + num_windows))
-        first += len(seen)
+        first += len(rows)
     if not starts:
+        longest = max(len(episode.observations) for episode in trajectories.episodes)
         raise ValueError(
             f"Expected an episode to have at least {length} observations; the longest of "
-            f"{len(trajectories.episodes)} has {max(map(_num_rows, trajectories.episodes))}."
+            f"{len(trajectories.episodes)} has {longest}."
         )
-    rows = (np.concatenate(observations), np.concatenate(actions), np.concatenate(starts))
-    return Windows(*rows, length=length, skipped=skipped)
-
-
-def _num_rows(episode: Episode) -> int:
-    return len(episode.observations)
-
-
-def _allowed(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
-    """Give the limits of actions; those of the data where there are none."""
-    spaces = trajectories.spaces
-    limits = np.stack([spaces.action_low, spaces.action_high])
-    done = [each.actions for each in trajectories.episodes if each.length > 0]
-    if np.isfinite(limits).all() or not done:
-        return limits[0], limits[1]
-    found = np.stack(
-        [np.min([a.min(axis=0) for a in done], 0), np.max([a.max(axis=0) for a in done], 0)]
+    return Windows(
+        *map(np.concatenate, (observations, actions, starts)), length=length, skipped=skipped
     )
-    low, high = np.where(np.isfinite(limits), limits, found)
+
+
+def _action_bounds(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds of the actions; those of the data where they are unbounded."""
+    spaces = trajectories.spaces
+    bounds = np.stack([spaces.action_low, spaces.action_high])
+    actions = np.concatenate([episode.actions for episode in trajectories.episodes])
+    if np.isfinite(bounds).all() or not len(actions):
+        return bounds[0], bounds[1]
+    low, high = np.where(
+        np.isfinite(bounds), bounds, np.stack([actions.min(axis=0), actions.max(axis=0)])
+    )
     return low, high

@@ -1,4 +1,4 @@
-"""Workers that run episodes in processes of their own; those that die or hang are replaced."""
+"""Process pool for episodes with a heartbeat; dead or hung workers are restarted."""
 
 import contextlib
 import multiprocessing
@@ -10,25 +10,25 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import cast
 
-from empowerment.data.episodes import Job, run_episode
+from empowerment.data.episodes import Job
 from empowerment.data.trajectories import Episode
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 120.0
-"""What a process may take to import and to make the environment, however busy the machine."""
+"""Timeout of the start of a worker, with its imports, on a busy machine."""
 
-_PATIENCE = 5
-"""Losses that are borne in any case; then, while they are no more than half."""
+_MIN_FAILURES = 5
+"""Failures before a collection can be aborted, which it is when most episodes fail."""
 
 
 @dataclass(frozen=True)
 class FailedEpisode:
-    """An episode that did not come to its end.
+    """An episode that failed.
 
     Attributes:
-        index: Its number.
-        why: `died` and `hung` are of a worker, `failed` is of the environment or policy.
-        detail: What is known about it.
+        index: The index of the episode.
+        why: `died` or `hung` (the worker), or `failed` (the environment or policy).
+        detail: The error or exit code.
     """
 
     index: int
@@ -38,10 +38,10 @@ class FailedEpisode:
 
 @dataclass
 class EpisodeQueue:
-    """Episodes as they come in, and those that are wanted, in the order of their numbers.
+    """Episodes as they are received, and those to keep, in the order of their indices.
 
-    Who runs them and which are first makes no difference: the result is the shortest run of
-    numbers that has enough steps.
+    The result does not depend on the order of arrival: it is the shortest sequence of
+    consecutive indices with enough steps.
     """
 
     steps: int
@@ -50,41 +50,41 @@ class EpisodeQueue:
     restarts: int = 0
     total: int = 0
     """Transitions in `episodes`."""
-    found: int = 0
-    """Transitions in all that came in, also out of turn."""
+    num_received: int = 0
+    """Transitions in all received episodes, also those out of order."""
     next_index: int = 0
-    """Of the next episode to run."""
-    _turn: int = 0
+    """Index of the next episode to run."""
+    _next_kept: int = 0
     _waiting: dict[int, Episode | FailedEpisode] = field(default_factory=dict)
-    _num_whole: int = 0
+    _num_completed: int = 0
     _num_failures: int = 0
 
     @property
-    def is_whole(self) -> bool:
-        """Whether there is nothing more to wait for."""
+    def is_complete(self) -> bool:
+        """Whether there are enough transitions."""
         return self.total >= self.steps
 
     @property
     def wants_more(self) -> bool:
-        """Whether to begin another episode."""
-        return self.found < self.steps
+        """Whether to start another episode."""
+        return self.num_received < self.steps
 
     def take_index(self) -> int:
-        """Give the number of the next episode to run."""
+        """Return the index of the next episode to run."""
         self.next_index += 1
         return self.next_index - 1
 
     def add(self, index: int, outcome: Episode | FailedEpisode) -> None:
-        """Take in what became of an episode."""
+        """Add the outcome of an episode."""
         self._waiting[index] = outcome
         if isinstance(outcome, Episode):
-            self.found += outcome.length
-            self._num_whole += 1
+            self.num_received += outcome.length
+            self._num_completed += 1
         else:
             self.note_failure(f"{outcome.why}: {outcome.detail}")
-        while not self.is_whole and self._turn in self._waiting:
-            outcome = self._waiting.pop(self._turn)
-            self._turn += 1
+        while not self.is_complete and self._next_kept in self._waiting:
+            outcome = self._waiting.pop(self._next_kept)
+            self._next_kept += 1
             if isinstance(outcome, FailedEpisode):
                 self.failed.append(outcome)
                 continue
@@ -93,33 +93,33 @@ class EpisodeQueue:
             self.total += min(outcome.length, missing)
 
     def note_failure(self, what: str) -> None:
-        """Give up where most of what comes in are failures."""
+        """Count a failure; abort if most episodes fail."""
         self._num_failures += 1
-        if self._num_failures >= max(_PATIENCE, self._num_whole + 1):
+        if self._num_failures >= max(_MIN_FAILURES, self._num_completed + 1):
             raise ValueError(
                 f"Expected the environment to finish its episodes; {self._num_failures} of the "
-                f"first {self._num_failures + self._num_whole} did not (the last {what})."
+                f"first {self._num_failures + self._num_completed} did not (the last {what})."
             )
 
 
 def describe_error(error: BaseException) -> str:
-    """Say in one line what went wrong."""
+    """Format an error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @dataclass
 class _Worker:
-    """A process, and what is known of it."""
+    """A worker process and its status."""
 
     process: BaseProcess
     connection: Connection
-    heard: float
+    last_heartbeat: float
     is_ready: bool = False
     index: int | None = None
     steps: int = 0
 
-    def dismiss(self) -> None:
-        """End the process, whatever it does."""
+    def kill(self) -> None:
+        """Kill the process."""
         self.process.kill()
         self.process.join(timeout=5.0)
         self.connection.close()
@@ -133,43 +133,44 @@ def run_workers(
     timeout: float,
     show: Callable[[int], None],
 ) -> None:
-    """Have processes run episodes until the harvest is whole.
+    """Run episodes in worker processes until the queue is complete.
 
     Args:
-        job: What the episodes are of.
-        queue: Where they go.
-        workers: How many processes.
-        timeout: After so many seconds in one step or reset, a worker counts as hung.
-        show: Told now and then how many steps are done.
+        job: The collection.
+        queue: Receives the episodes.
+        workers: The number of processes.
+        timeout: The seconds in one step or reset after which a worker counts as hung.
+        show: Called with the number of steps so far.
     """
     pool: list[_Worker] = []
     try:
-        pool += [_hire(job) for _ in range(workers)]
-        looked = time.monotonic()
-        while not queue.is_whole:
+        pool += [_start(job) for _ in range(workers)]
+        polled = time.monotonic()
+        while not queue.is_complete:
             for worker in pool:
                 if worker.is_ready and worker.index is None and queue.wants_more:
                     worker.index, worker.steps = queue.take_index(), 0
-                    worker.heard = time.monotonic()
-                    with contextlib.suppress(OSError):  # a dead one is seen below
+                    worker.last_heartbeat = time.monotonic()
+                    with contextlib.suppress(OSError):  # a dead worker is handled below
                         worker.connection.send(worker.index)
-            speaking = wait([worker.connection for worker in pool], timeout=_POLL_SECONDS)
-            if time.monotonic() - looked > timeout / 2:  # we were asleep, not they
+            readable = wait([worker.connection for worker in pool], timeout=_POLL_SECONDS)
+            if time.monotonic() - polled > timeout / 2:
+                # The parent was suspended: reset the heartbeats.
                 for worker in pool:
-                    worker.heard = time.monotonic()
-            looked = time.monotonic()
-            for place, worker in enumerate(pool):
-                why = _listen(worker, queue, timeout, is_speaking=worker.connection in speaking)
+                    worker.last_heartbeat = time.monotonic()
+            polled = time.monotonic()
+            for slot, worker in enumerate(pool):
+                why = _receive(worker, queue, timeout, is_readable=worker.connection in readable)
                 if why is not None:
-                    pool[place] = _replace(worker, why, job, queue)
-            show(queue.found + sum(worker.steps for worker in pool))
+                    pool[slot] = _restart(worker, why, job, queue)
+            show(queue.num_received + sum(worker.steps for worker in pool))
     finally:
         for worker in pool:
-            worker.dismiss()
+            worker.kill()
 
 
-def _hire(job: Job) -> _Worker:
-    """Start a process; a fresh interpreter, since threads do not survive a fork."""
+def _start(job: Job) -> _Worker:
+    """Start a worker by `spawn`, since threads do not survive a fork."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=work, args=(theirs, job), daemon=True)
@@ -177,7 +178,7 @@ def _hire(job: Job) -> _Worker:
         process.start()
     except OSError:
         raise
-    except Exception as error:  # what cannot be sent raises one of many
+    except Exception as error:  # pickling raises many types
         raise ValueError(
             "Expected the environment and the policy to be functions of a module, so that workers "
             f"can import them; got {describe_error(error)}. Or collect with workers=0."
@@ -186,57 +187,57 @@ def _hire(job: Job) -> _Worker:
     return _Worker(process, cast(Connection, ours), time.monotonic())
 
 
-def _replace(worker: _Worker, why: str, job: Job, queue: EpisodeQueue) -> _Worker:
-    """Start another process for one that died or hung, and write off its episode."""
-    worker.dismiss()
+def _restart(worker: _Worker, why: str, job: Job, queue: EpisodeQueue) -> _Worker:
+    """Replace a dead or hung worker; its episode has failed."""
+    worker.kill()
     if why == "died":
         detail = f"a worker ended with exit code {worker.process.exitcode}"
     else:
-        detail = "a worker was ended after it gave no sign of life for too long"
+        detail = "a worker was killed since its heartbeat had stopped"
     queue.restarts += 1
     if worker.index is None:
         queue.note_failure(f"{why}: {detail}")
     else:
         queue.add(worker.index, FailedEpisode(worker.index, why, detail))
-    return _hire(job)
+    return _start(job)
 
 
-def _listen(
-    worker: _Worker, queue: EpisodeQueue, timeout: float, *, is_speaking: bool
+def _receive(
+    worker: _Worker, queue: EpisodeQueue, timeout: float, *, is_readable: bool
 ) -> str | None:
-    """Take in what a worker says; tell what is wrong with it, if anything."""
-    if not is_speaking:
+    """Handle a message of a worker; return why it has to be restarted, if it has to."""
+    if not is_readable:
         allowed = timeout if worker.is_ready else max(timeout, _START_SECONDS)
         is_due = worker.index is not None or not worker.is_ready
-        return "hung" if is_due and time.monotonic() - worker.heard > allowed else None
+        return "hung" if is_due and time.monotonic() - worker.last_heartbeat > allowed else None
     try:
-        kind, said = worker.connection.recv()
+        kind, content = worker.connection.recv()
     except (EOFError, OSError):
         return "died"
-    worker.heard = time.monotonic()
+    worker.last_heartbeat = time.monotonic()
     if kind == "unable":
-        raise ValueError(said)
+        raise ValueError(content)
     if kind == "ready":
         worker.is_ready = True
     elif kind == "steps":
-        worker.steps = said
+        worker.steps = content
     else:
         index = worker.index
         assert index is not None
         worker.index, worker.steps = None, 0
-        queue.add(index, said if kind == "whole" else FailedEpisode(index, "failed", said))
+        queue.add(index, content if kind == "done" else FailedEpisode(index, "failed", content))
     return None
 
 
 def work(connection: Connection, job: Job) -> None:
-    """Run the episodes whose numbers come in; this is what a worker does.
+    """Run the main loop of a worker process: receive indices, run and send their episodes.
 
     Args:
-        connection: To the one that asks.
-        job: What the episodes are of.
+        connection: To the parent.
+        job: The collection.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that asks ends us
-    with contextlib.suppress(EOFError, OSError):  # nobody is there any more
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent kills its workers
+    with contextlib.suppress(EOFError, OSError):  # the parent has exited
         try:
             environment, actor = job.make()
         except Exception as error:
@@ -246,15 +247,14 @@ def work(connection: Connection, job: Job) -> None:
         while True:
             index = connection.recv()
             try:
-                episode = run_episode(
-                    job,
+                episode = job.run(
                     environment,
                     actor,
                     index=index,
-                    beat=lambda steps: connection.send(("steps", steps)),
+                    heartbeat=lambda steps: connection.send(("steps", steps)),
                 )
             except Exception as error:
                 connection.send(("failed", describe_error(error)))
                 environment, actor = job.make()
             else:
-                connection.send(("whole", episode))
+                connection.send(("done", episode))

@@ -1,4 +1,4 @@
-"""An environment by its name, with actions that are held."""
+"""Action repeat, and environments by id with it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,14 +7,14 @@ import gymnasium
 
 
 class ActionRepeat(gymnasium.Wrapper):
-    """Hold every action for some steps; an end cuts them short.
+    """Wrapper that repeats every action; the end of an episode cuts the repetition short.
 
     Args:
         env: The environment.
-        count: For how many steps an action is held.
+        count: The number of steps for which an action is repeated.
 
     Attributes:
-        count: As given.
+        count: The number of steps for which an action is repeated.
     """
 
     def __init__(self, env: gymnasium.Env, count: int):
@@ -24,7 +24,7 @@ class ActionRepeat(gymnasium.Wrapper):
         self.count = count
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Act for as many steps; rewards add up."""
+        """Repeat an action; the reward is the sum over the repetitions."""
         total = 0.0
         for left in reversed(range(self.count)):
             observation, reward, terminated, truncated, info = self.env.step(action)
@@ -35,17 +35,21 @@ class ActionRepeat(gymnasium.Wrapper):
 
 
 def action_repeat_of(environment: gymnasium.Env) -> int:
-    """Give for how many steps an environment holds an action."""
-    return environment.count if isinstance(environment, ActionRepeat) else 1
+    """Return for how many steps an environment repeats an action, by all of its wrappers."""
+    count = 1
+    while isinstance(environment, gymnasium.Wrapper):
+        count *= environment.count if isinstance(environment, ActionRepeat) else 1
+        environment = environment.env
+    return count
 
 
 @dataclass(frozen=True)
 class EnvFactory:
-    """Makes an environment by its id, with actions held.
+    """Factory of an environment with action repeat.
 
     Attributes:
-        id: Gymnasium's, or `module:ID`.
-        count: For how many steps an action is held.
+        id: Gymnasium id, or `module:ID`.
+        count: The number of steps for which an action is repeated.
     """
 
     id: str
@@ -55,7 +59,7 @@ class EnvFactory:
         """Make the environment.
 
         Args:
-            **options: Given to `gymnasium.make`.
+            **options: Passed to `gymnasium.make`.
         """
-        made = gymnasium.make(self.id, disable_env_checker=True, **options)
-        return made if self.count == 1 else ActionRepeat(made, self.count)
+        environment = gymnasium.make(self.id, disable_env_checker=True, **options)
+        return environment if self.count == 1 else ActionRepeat(environment, self.count)

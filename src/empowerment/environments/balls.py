@@ -1,4 +1,4 @@
-"""Balls that push each other about in a box, by Box2D: a room for several agents."""
+"""Balls that push each other in a box, simulated by Box2D: a system of several agents."""
 
 import math
 from collections.abc import Mapping
@@ -12,18 +12,22 @@ from empowerment.environments import painters
 from empowerment.environments.box2d import INTERVAL, MAX_SPEED, OVERLAP, RADIUS, SKIN, build, push
 from empowerment.environments.canvas import Frame
 from empowerment.environments.lidar import Lidar
-from empowerment.environments.validation import check_options, check_render_mode, finite_array
-from empowerment.environments.world_env import LARGEST
+from empowerment.environments.validation import (
+    LARGEST,
+    check_options,
+    check_render_mode,
+    finite_array,
+)
 
 NUM_RAYS = 40
 OBSERVATION_SIZE = 4 + NUM_RAYS
-"""What a ball sees: two positions, two velocities, and the ranges of its laser."""
+"""Per ball: two positions, two velocities, and the ranges of its lidar."""
 ACTION_SIZE = 2
 OPTIONS = ("positions", "velocities")
-"""What a reset can be told."""
+"""The options of `reset`."""
 
 _MAX_COVER = 0.4
-"""Balls that cover more of the floor find no place by chance."""
+"""Largest covered fraction of the floor at which rejection sampling of the starts is fast."""
 
 
 def per_ball(
@@ -32,8 +36,8 @@ def per_ball(
     """View joint observations or actions ball by ball.
 
     Args:
-        values: Of all balls, one after the other.
-        num_balls: How many there are.
+        values: Those of all balls, concatenated.
+        num_balls: The number of balls.
 
     Returns:
         The same numbers with an axis for the balls: 44 observations or 2 forces each.
@@ -42,54 +46,53 @@ def per_ball(
 
 
 def joint(values: Shaped[np.ndarray, "*batch balls each"]) -> Shaped[np.ndarray, "*batch joint"]:
-    """Put together what `per_ball` takes apart.
+    """Concatenate the observations or actions of all balls, the inverse of `per_ball`.
 
     Args:
         values: Observations or actions with an axis for the balls.
 
     Returns:
-        The same numbers, one ball after the other.
+        The same numbers, concatenated.
     """
     return values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])
 
 
 @final
 class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """Balls in a box, each pushed by a force of its own: no gravity, nothing bounces.
+    """Balls in a box without gravity, each driven by its own force; collisions are inelastic.
 
-    Every ball sees where it is, how fast it moves, and 40 ranges from its middle to the
-    walls and the other balls, the first along the x axis and the rest anticlockwise. What
-    it does not see is its spin, which friction gives it and takes away.
+    A ball observes its position, its velocity, and 40 lidar ranges from its centre to the
+    walls and the other balls, the first along the x axis and the rest anticlockwise. Its
+    spin, which friction changes, is not observed.
 
-    Observations and actions are joint, one ball after the other: `per_ball` takes them
-    apart and `joint` puts them together, so that every ball can have an agent of its own,
-    within `single_observation_space` and `single_action_space`. There is no reward and no
-    end: the reward is always zero, `terminated` always false.
+    Observations and actions are joint, those of one ball after the other: `per_ball` splits
+    them and `joint` concatenates them, so that every ball can have its own agent, within
+    `single_observation_space` and `single_action_space`. The reward is always zero and
+    `terminated` always false.
 
-    A start may be given as `options={"positions": ..., "velocities": ...}`, each with a
-    row for each ball; without positions the balls lie anywhere without overlap, without
-    velocities they are at rest. Each step and each reset informs of
+    `reset` accepts `options={"positions": ..., "velocities": ...}`, each with a row for each
+    ball; without positions the balls are placed at random without overlap, without
+    velocities they are at rest. The info of each step and reset has
 
     - `wall_touches`: for each ball, whether it is in contact with a wall,
-    - `contacts`: how many pairs of balls are in contact,
-    - `wall_distances`: for each ball, how far its rim is from the nearest wall,
-    - `pair_distances`: for each pair, how far apart their middles are.
+    - `contacts`: the number of pairs of balls in contact,
+    - `wall_distances`: for each ball, the distance of its rim from the nearest wall,
+    - `pair_distances`: for each pair, the distance between their centres.
 
-    Contact is what Box2D calls so: a rim within 0.01 of a wall, two middles within a
-    diameter.
+    Contact is Box2D's: a rim within 0.01 of a wall, two centres within a diameter.
 
     Deviation: the paper names inelastic collisions, density, friction and radius; the box,
     the force and the interval are ours.
 
     Args:
-        num_balls: How many.
+        num_balls: The number of balls.
         side: The side of the box.
-        max_force: The strongest force along each axis; stronger ones are clipped.
-        show_lidar_of: The ball whose rays are drawn, by its index, or None for no rays.
-        render_mode: `"rgb_array"`, or None for no pictures.
+        max_force: The limit of the force along each axis; larger forces are clipped.
+        show_lidar_of: The index of the ball whose rays are drawn, or None for no rays.
+        render_mode: `"rgb_array"`, or None for no rendering.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium's own way)
+    metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium's convention)
         "render_modes": ["rgb_array"],
         "render_fps": round(1 / INTERVAL),
     }
@@ -124,6 +127,11 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._action: np.ndarray | None = None
 
     @property
+    def dt(self) -> float:
+        """Seconds from one action to the next."""
+        return INTERVAL
+
+    @property
     def state(self) -> Float[np.ndarray, "balls 4"]:
         """The two positions and two velocities of each ball."""
         self._check_reset()
@@ -133,19 +141,19 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, " observation"], dict[str, Any]]:
-        """Start anew, anywhere or from given positions.
+        """Start an episode from random or given positions.
 
         Args:
-            seed: For where the balls lie from here on; nothing else is random.
-            options: May have `"positions"` and `"velocities"` to start from.
+            seed: Random seed of the positions from here on; nothing else is random.
+            options: Initial `"positions"` and `"velocities"`, both optional.
 
         Returns:
-            The first joint observation, and the information that steps give.
+            The first joint observation, and the info.
         """
         super().reset(seed=seed)
         check_options(options, OPTIONS)
-        given, shape = options or {}, (self.num_balls, 2)
-        positions, velocities = given.get("positions"), given.get("velocities")
+        start, shape = options or {}, (self.num_balls, 2)
+        positions, velocities = start.get("positions"), start.get("velocities")
         if positions is None:
             positions = self._scatter()
         else:
@@ -160,58 +168,57 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
                     f"Expected the start velocities to be at most {MAX_SPEED:g}; "
                     f"got {velocities.tolist()}."
                 )
-        # A new world: what an old one remembers of contacts would tell on the new episode.
+        # A new world: the contact cache of the old one would affect the new episode.
         self._world, self._bodies = build(self.side, positions, velocities)
         self._action = None
-        return self._look()
+        return self._observe()
 
     def step(
         self, action: Any
     ) -> tuple[Float[np.ndarray, " observation"], float, bool, bool, dict[str, Any]]:
-        """Push all balls for one step; the reward is zero and nothing ever ends.
+        """Apply forces to all balls for one step.
 
         Args:
             action: The forces, x and y of one ball after the other, all finite.
 
         Returns:
-            Gymnasium's five: observation, reward, terminated, truncated, information.
+            Observation, reward, terminated, truncated and info.
         """
         self._check_reset()
         space = self.action_space
-        given = finite_array("the action", action, space.shape, np.float32)
-        forces = per_ball(np.clip(given, space.low, space.high), self.num_balls)
+        checked = finite_array("the action", action, space.shape, np.float32)
+        forces = per_ball(np.clip(checked, space.low, space.high), self.num_balls)
         push(self._world, self._bodies, forces)
         self._action = forces
-        observation, info = self._look()
+        observation, info = self._observe()
         return observation, 0.0, False, False, info
 
     def render(self) -> Frame | None:
-        """Draw the balls, the forces on them, and the rays of one ball if asked for."""
+        """Draw the balls, the forces on them, and the rays of one ball if requested."""
         if self.render_mode is None:
             gymnasium.logger.warn("No render mode: make it with render_mode='rgb_array'.")
             return None
-        positions, seer = self.state[:, :2], self._show_lidar_of
+        positions, observer = self.state[:, :2], self._show_lidar_of
         rays = None
-        if seer is not None:
-            ranges = self._lidar(positions)[seer]
-            rays = positions[seer] + ranges[:, None] * self._lidar.directions
+        if observer is not None:
+            ranges = self._lidar(positions)[observer]
+            rays = positions[observer] + ranges[:, None] * self._lidar.directions
         forces = None if self._action is None else self._action / self.single_action_space.high
         return painters.balls(
-            positions, forces, side=self.side, radius=RADIUS, seer=seer, rays=rays
+            positions, forces, side=self.side, radius=RADIUS, observer=observer, rays=rays
         )
 
     def _check_reset(self) -> None:
-        """Refuse to go on where nothing has begun."""
         if self._world is None:
             raise gymnasium.error.ResetNeeded(
                 "Expected the environment to be reset before it is used; call `reset`."
             )
 
-    def _look(self) -> tuple[Float[np.ndarray, " observation"], dict[str, Any]]:
-        """Give what all balls see, and what is to be known of them."""
+    def _observe(self) -> tuple[Float[np.ndarray, " observation"], dict[str, Any]]:
+        """Return the joint observation, and the info."""
         state = self.state
         positions = state[:, :2]
-        seen = np.concatenate([state, self._lidar(positions)], axis=1, dtype=np.float32)
+        observations = np.concatenate([state, self._lidar(positions)], axis=1, dtype=np.float32)
         walls, pairs = self._distances(positions)
         touches: Bool[np.ndarray, " balls"] = walls <= SKIN
         info = {
@@ -220,34 +227,34 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             "wall_distances": walls,
             "pair_distances": pairs,
         }
-        return joint(seen), info
+        return joint(observations), info
 
     def _distances(
         self, positions: Float[np.ndarray, "balls 2"]
     ) -> tuple[Float[np.ndarray, " balls"], Float[np.ndarray, " pairs"]]:
-        """Measure from rims to the nearest walls, and between the middles of pairs."""
+        """Measure distances from rims to the nearest walls, and between the centres of pairs."""
         walls = np.minimum(positions, self.side - positions).min(axis=1) - RADIUS
         first, second = self._pairs
         offsets = positions[first] - positions[second]
         return walls, np.hypot(offsets[:, 0], offsets[:, 1])
 
     def _scatter(self) -> Float[np.ndarray, "balls 2"]:
-        """Put one ball after the other anywhere where it has room."""
-        while True:  # rarely do the first balls leave the last no room
+        """Sample positions without overlap, one ball after the other."""
+        while True:  # rarely, the first balls leave the last no room
             places = np.empty((0, 2))
             while len(places) < self.num_balls:
                 tries = self.np_random.uniform(RADIUS, self.side - RADIUS, (64, 2))
                 offsets = tries[:, None] - places
                 free = np.hypot(offsets[..., 0], offsets[..., 1]).min(axis=1, initial=np.inf)
-                found = tries[free >= 2 * RADIUS]
-                if not len(found):
+                accepted = tries[free >= 2 * RADIUS]
+                if not len(accepted):
                     break
-                places = np.concatenate([places, found[:1]])
+                places = np.concatenate([places, accepted[:1]])
             else:
                 return places
 
     def _check_places(self, positions: Float[np.ndarray, "balls 2"]) -> None:
-        """Refuse balls in walls or in one another."""
+        """Check that no ball overlaps a wall or another ball."""
         walls, pairs = self._distances(positions)
         if walls.min() < -OVERLAP or pairs.min(initial=np.inf) < 2 * RADIUS - OVERLAP:
             raise ValueError(
@@ -258,12 +265,10 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
 
 def _repeat(space: gymnasium.spaces.Box, times: int) -> gymnasium.spaces.Box:
-    """Give the space of several of a kind, one after the other."""
     return gymnasium.spaces.Box(np.tile(space.low, times), np.tile(space.high, times))
 
 
 def _check_sizes(num_balls: int, side: float, max_force: float, show_lidar_of: int | None) -> None:
-    """Refuse numbers that make no box of balls."""
     if isinstance(num_balls, bool) or not isinstance(num_balls, int) or num_balls < 1:
         raise ValueError(f"Expected num_balls to be a whole number from 1; got {num_balls!r}.")
     for name, value in (("side", side), ("max_force", max_force)):

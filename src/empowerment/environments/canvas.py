@@ -1,7 +1,7 @@
-"""A small rasteriser: smooth discs, lines and rectangles on a canvas, in NumPy alone.
+"""A small rasteriser in NumPy: anti-aliased discs, lines and rectangles.
 
-Every shape is a signed distance, negative inside; a pixel is covered by as much as the
-edge, half a pixel wide on either side, leaves of it.
+Every shape is a signed distance, negative inside; the coverage of a pixel falls from one to
+zero over one pixel across the edge.
 """
 
 import itertools
@@ -14,13 +14,13 @@ Colour = tuple[float, float, float]
 """Red, green and blue, from zero to one."""
 
 Number = float | int
-"""beartype, unlike a type checker, does not take a whole number for a float."""
+"""beartype, unlike a type checker, does not accept an int as a float."""
 
 Point = tuple[Number, Number]
-"""A place in the world: x to the right, y upwards."""
+"""World coordinates: x to the right, y upwards."""
 
 Frame = UInt8[np.ndarray, "height width 3"]
-"""A picture, top row first."""
+"""An image, top row first."""
 
 PAPER: Colour = (0.965, 0.965, 0.955)
 FLOOR: Colour = (1.0, 1.0, 1.0)
@@ -30,17 +30,17 @@ INK: Colour = (0.17, 0.19, 0.23)
 ACCENT: Colour = (0.90, 0.36, 0.16)
 
 SIDE_MULTIPLE = 16
-"""Video encoders want the sides of a frame to be multiples of this."""
+"""Video encoders need frames whose sides are multiples of this."""
 
 
 class Canvas:
-    """A picture that is painted on in world coordinates; pixels are square.
+    """Image to paint on in world coordinates; pixels are square.
 
     Args:
         height: The number of rows, a multiple of 16.
         width: The number of columns, a multiple of 16.
-        view_height: How much of the world is seen from the bottom to the top.
-        centre: The place in the middle of the picture.
+        view_height: The height of the view in world coordinates.
+        centre: The centre of the view.
     """
 
     def __init__(self, height: int, width: int, *, view_height: float, centre: Point = (0.0, 0.0)):
@@ -52,7 +52,7 @@ class Canvas:
         self._scale = height / view_height
         x = centre[0] + (np.arange(width) + 0.5 - width / 2) / self._scale
         y = centre[1] - (np.arange(height) + 0.5 - height / 2) / self._scale
-        # Single precision is finer than any pixel, and twice as fast.
+        # Single precision is finer than a pixel, and twice as fast.
         self._x, self._y = x.astype(np.float32), y.astype(np.float32)
         self._pixels = np.full((height, width, 3), PAPER, np.float32)
 
@@ -74,7 +74,7 @@ class Canvas:
         self._paint(points, width / 2, distance, colour)
 
     def rectangle(self, low: Point, high: Point, colour: Colour, *, corner: float = 0.0) -> None:
-        """Paint a rectangle between two corners, which may be rounded."""
+        """Paint a rectangle between two corners, optionally with rounded corners."""
 
         def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             across = np.abs(x - (low[0] + high[0]) / 2) - (high[0] - low[0]) / 2 + corner
@@ -85,7 +85,7 @@ class Canvas:
         self._paint([low, high], 0.0, distance, colour)
 
     def frame(self) -> Frame:
-        """Give the picture as it is now."""
+        """Return the current image."""
         return np.rint(255 * self._pixels).astype(np.uint8)
 
     def _paint(
@@ -95,7 +95,7 @@ class Canvas:
         distance: Callable[[np.ndarray, np.ndarray], np.ndarray],
         colour: Colour,
     ) -> None:
-        """Blend a colour in where a shape is; look only at pixels near its points."""
+        """Blend a colour into the pixels that a shape covers, among those near its points."""
         margin = margin + 1 / self._scale
         columns = _span(self._x, [point[0] for point in points], margin)
         rows = _span(self._y, [point[1] for point in points], margin)
@@ -106,15 +106,15 @@ class Canvas:
 
 
 def _span(places: Float[np.ndarray, " pixels"], values: Sequence[Number], margin: float) -> slice:
-    """Give the pixels between the least and the greatest value, with a margin."""
+    """Return the pixels between the smallest and the largest value, with a margin."""
     near = (places >= min(values) - margin) & (places <= max(values) + margin)
-    found = np.flatnonzero(near)
-    return slice(found[0], found[-1] + 1) if found.size else slice(0, 0)
+    pixels = np.flatnonzero(near)
+    return slice(pixels[0], pixels[-1] + 1) if pixels.size else slice(0, 0)
 
 
 def _to_segment(x: np.ndarray, y: np.ndarray, start: Point, stop: Point) -> np.ndarray:
-    """Measure the distance of each pixel to a straight line between two points."""
+    """Compute the distance of each pixel from the segment between two points."""
     dx, dy = stop[0] - start[0], stop[1] - start[1]
-    length = max(dx * dx + dy * dy, np.finfo(float).tiny)  # a point is a short line
+    length = max(dx * dx + dy * dy, np.finfo(float).tiny)  # a point is a short segment
     along = np.clip(((x - start[0]) * dx + (y - start[1]) * dy) / length, 0, 1)
     return np.hypot(x - start[0] - along * dx, y - start[1] - along * dy)

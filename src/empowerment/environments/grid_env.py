@@ -10,24 +10,24 @@ from jaxtyping import Float
 
 from empowerment.environments import painters
 from empowerment.environments.canvas import Frame
-from empowerment.environments.validation import check_render_mode, given_start
+from empowerment.environments.validation import check_render_mode, start_state
 from empowerment.worlds import MOVES, Grid
 
 
 @final
 class GridEnv(gymnasium.Env[int, int]):
-    """A grid world as a Gymnasium environment: five moves, and the cell is seen.
+    """A grid world as a Gymnasium environment with five moves; the cell is observed.
 
-    There is no reward and no end: the reward is always zero, `terminated` always false.
-    Observations count along `world.cells`, actions along `MOVES`.
+    Observations index `world.cells`, actions index `MOVES`. The reward is always zero and
+    `terminated` always false.
 
     Args:
-        world: Any grid.
-        frames_per_second: How fast to play the frames.
-        render_mode: `"rgb_array"`, or None for no painters.
+        world: The grid.
+        frames_per_second: The frame rate of videos.
+        render_mode: `"rgb_array"`, or None for no rendering.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's own way)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's convention)
 
     action_space: gymnasium.spaces.Discrete
     observation_space: gymnasium.spaces.Discrete
@@ -39,7 +39,7 @@ class GridEnv(gymnasium.Env[int, int]):
         self.metadata = {**self.metadata, "render_fps": frames_per_second}
         self.observation_space = gymnasium.spaces.Discrete(len(world.cells))
         self.action_space = gymnasium.spaces.Discrete(len(MOVES))
-        # In double precision and NumPy: a step costs microseconds and no compilation.
+        # In NumPy and double precision: a step takes microseconds and no compilation.
         self._kernel = np.asarray(world.kernel, np.float64)
         self._initial = np.asarray(world.initial().probabilities, np.float64)
         self._walls = _walls(world.cells, self._kernel)
@@ -47,7 +47,7 @@ class GridEnv(gymnasium.Env[int, int]):
 
     @property
     def state(self) -> int:
-        """The cell the agent is in, by its index."""
+        """The index of the cell of the agent."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded(
                 "Expected the environment to be reset before it is used; call `reset`."
@@ -57,38 +57,38 @@ class GridEnv(gymnasium.Env[int, int]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """Start anew, in any cell or in a given one.
+        """Start an episode in a random or given cell.
 
         Args:
-            seed: For the slips from here on.
-            options: May have a `"state"`, the index of the cell to start in.
+            seed: Random seed of the starts and slips from here on.
+            options: The `"state"` is the index of the initial cell, if given.
 
         Returns:
-            The first cell, and no further information.
+            The initial cell, and an empty info.
         """
         super().reset(seed=seed)
-        given = given_start(options)
-        if given is None:
+        start = start_state(options)
+        if start is None:
             self._state = self._draw(self._initial)
         else:
-            self._state = _index("the start state", given, self.observation_space)
+            self._state = _index("the start state", start, self.observation_space)
         return self._state, {}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Move once; the reward is zero and nothing ever ends.
+        """Move once.
 
         Args:
             action: The index of a move.
 
         Returns:
-            Gymnasium's five: observation, reward, terminated, truncated, information.
+            Observation, reward, terminated, truncated and info.
         """
         move = _index("the action", action, self.action_space)
         self._state = self._draw(self._kernel[self.state, move])
         return self._state, 0.0, False, False, {}
 
     def render(self) -> Frame | None:
-        """Draw the grid and where the agent is."""
+        """Draw the grid and the agent."""
         if self.render_mode is None:
             gymnasium.logger.warn("No render mode: make it with render_mode='rgb_array'.")
             return None
@@ -96,14 +96,13 @@ class GridEnv(gymnasium.Env[int, int]):
         return painters.grid(cells[self.state], cells=cells, walls=self._walls)
 
     def _draw(self, probabilities: Float[np.ndarray, " cells"]) -> int:
-        """Draw a cell: the first whose cumulative probability is above a uniform number."""
+        """Sample a cell by inverting the cumulative distribution."""
         cumulative = np.cumsum(probabilities)
-        threshold = self.np_random.random() * cumulative[-1]  # rounding: not quite one
+        threshold = self.np_random.random() * cumulative[-1]  # not exactly one, by rounding
         return int(np.searchsorted(cumulative, threshold, side="right"))
 
 
 def _index(what: str, value: Any, space: gymnasium.spaces.Discrete) -> int:
-    """Read an index that came from outside."""
     if isinstance(value, bool) or not space.contains(value):
         raise ValueError(
             f"Expected {what} to be a whole number from 0 to {space.n - 1}; got {value!r}."
@@ -114,7 +113,7 @@ def _index(what: str, value: Any, space: gymnasium.spaces.Discrete) -> int:
 def _walls(
     cells: tuple[tuple[int, int], ...], kernel: Float[np.ndarray, "cells moves cells"]
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Find the neighbours that no move joins."""
+    """Find the pairs of neighbours without a move between them."""
     index = {cell: number for number, cell in enumerate(cells)}
     joined = kernel.max(axis=1) > 0
     return [

@@ -1,4 +1,4 @@
-"""What each world looks like: a state and the last action in, a frame out."""
+"""Painters of the worlds: from a state and the last action to a frame."""
 
 import itertools
 import math
@@ -22,19 +22,19 @@ from empowerment.environments.canvas import (
 )
 
 BALL_RADIUS = 0.66
-"""The ball is drawn with it. Only the centre has dynamics: the walls stop it there."""
+"""Radius of the drawn ball; the dynamics, with its walls, are those of its centre."""
 
 
 @runtime_checkable
 class Painter(Protocol):
-    """Something that makes a picture of a state."""
+    """Function that draws a state."""
 
     def __call__(
         self,
         state: Float[np.ndarray, " state"],
         action: Float[np.ndarray, " action"] | None,
     ) -> Frame:
-        """Draw a state and the action that led to it; there is none after a reset."""
+        """Draw a state and the action that led to it, None after a reset."""
         ...
 
 
@@ -69,7 +69,7 @@ def pendulum(
 
 
 def _turning_arrow(canvas: Canvas, strength: float) -> None:
-    """Draw an arc from the top of the pivot, as long as a torque is strong."""
+    """Draw an arc from above the pivot whose length is proportional to the torque."""
     if abs(strength) < 0.02:  # shorter than its own head
         return
     radius, top = 0.36, math.pi / 2
@@ -82,7 +82,6 @@ def _turning_arrow(canvas: Canvas, strength: float) -> None:
 
 
 def _on_circle(radius: float, angle: float) -> Point:
-    """Give the point of a circle around the origin at an angle from the x axis."""
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
@@ -95,9 +94,9 @@ def ball(
     """Draw the ball in its box.
 
     Args:
-        state: Where the centre of the ball is.
-        action: The move, shown as the line along which the ball was pushed.
-        side: The side of the square in which the centre moves; the room is larger by
+        state: The position of the centre of the ball.
+        action: The move, shown as the path of the ball without walls.
+        side: The side of the square in which the centre moves; the drawn room is larger by
             the radius of the ball.
 
     Returns:
@@ -122,18 +121,18 @@ def balls(
     *,
     side: float,
     radius: float,
-    seer: int | None = None,
+    observer: int | None = None,
     rays: Float[np.ndarray, "rays 2"] | None = None,
 ) -> Frame:
-    """Draw several balls in a box, and what one of them sees.
+    """Draw several balls in a box, and the lidar of one of them.
 
     Args:
-        positions: Where the middles of the balls are.
-        forces: Drawn from the middle of each ball; a length of one reaches its rim.
+        positions: The centres of the balls.
+        forces: Drawn from the centre of each ball; a length of one reaches its rim.
         side: The side of the box.
         radius: The radius of the balls.
-        seer: The ball that stands out, all of them by default.
-        rays: Where the rays of that ball end.
+        observer: The highlighted ball; all are by default.
+        rays: The end points of the rays of that ball.
 
     Returns:
         A frame of 400 by 400 pixels.
@@ -143,11 +142,11 @@ def balls(
     canvas.rectangle((-wall, -wall), (side + wall, side + wall), INK, corner=wall)
     canvas.rectangle((0.0, 0.0), (side, side), FLOOR)
     places = [(float(x), float(y)) for x, y in positions]
-    if seer is not None and rays is not None:
+    if observer is not None and rays is not None:
         for x, y in rays:
-            canvas.line([places[seer], (float(x), float(y))], 0.004 * side, ACCENT)
+            canvas.line([places[observer], (float(x), float(y))], 0.004 * side, ACCENT)
     for number, place in enumerate(places):
-        canvas.disc(place, radius, ACCENT if seer in (None, number) else STEEL)
+        canvas.disc(place, radius, ACCENT if observer in (None, number) else STEEL)
     if forces is not None:
         for (x, y), force in zip(places, forces, strict=True):
             tip = (x + radius * float(force[0]), y + radius * float(force[1]))
@@ -156,7 +155,7 @@ def balls(
 
 
 def cart(state: Float[np.ndarray, " state"], action: Float[np.ndarray, " action"] | None) -> Frame:
-    """Draw the cart on its rail; the view follows it where it leaves the middle.
+    """Draw the cart on its rail; the view follows it away from the origin.
 
     Args:
         state: Position and velocity.
@@ -183,27 +182,27 @@ def cart(state: Float[np.ndarray, " state"], action: Float[np.ndarray, " action"
 
 
 def _straight_arrow(canvas: Canvas, start: Point, length: float) -> None:
-    """Draw an arrow to the right, or to the left where its length is negative."""
+    """Draw an arrow to the right, or to the left if its length is negative."""
     tip, back = (start[0] + length, start[1]), math.copysign(0.06, length)
     canvas.line([start, tip], 0.03, INK)
     barbs = [(tip[0] - back, tip[1] + side) for side in (-0.06, 0.06)]
     canvas.line([barbs[0], tip, barbs[1]], 0.03, INK)
 
 
-def gauges(
+def sliders(
     state: Float[np.ndarray, " state"],
     action: Float[np.ndarray, " action"] | None,
     *,
     low: Float[np.ndarray, " state"],
     high: Float[np.ndarray, " state"],
 ) -> Frame:
-    """Draw any state: a slider for each coordinate, the first on top.
+    """Draw any state as a slider for each coordinate, the first at the top.
 
     Args:
-        state: Any state; a coordinate beyond its limits rests at the end of its slider.
+        state: The state; coordinates are clipped to the ends of their sliders.
         action: Not shown.
-        low: The left ends of the sliders; minus one where there is no limit.
-        high: The right ends of the sliders; one where there is no limit.
+        low: The left ends of the sliders; minus one where a coordinate is unbounded.
+        high: The right ends of the sliders; one where a coordinate is unbounded.
 
     Returns:
         A frame 320 pixels wide and 48 pixels high for each coordinate, and 32 around.
@@ -227,12 +226,12 @@ def grid(
     cells: Sequence[tuple[int, int]],
     walls: Sequence[tuple[tuple[int, int], tuple[int, int]]],
 ) -> Frame:
-    """Draw the cells of a grid, the walls between them and where the agent is.
+    """Draw the cells of a grid, the walls between them and the agent.
 
     Args:
         cell: The (x, y) of the agent.
-        cells: The (x, y) of all cells; what is not among them is filled in.
-        walls: The pairs of neighbours that have a wall between them.
+        cells: The (x, y) of all cells; other places of the rectangle are solid.
+        walls: The pairs of neighbours with a wall between them.
 
     Returns:
         A frame whose longer side is about 400 pixels.
@@ -251,7 +250,7 @@ def grid(
     for x, y in set(itertools.product(range(columns), range(rows))) - set(cells):
         canvas.rectangle((x - 0.55, y - 0.55), (x + 0.55, y + 0.55), INK)
     for (x, y), (next_x, next_y) in walls:
-        across, upward = (next_y - y) / 2, (next_x - x) / 2  # at right angles to a step
+        across, upward = (next_y - y) / 2, (next_x - x) / 2  # perpendicular to a step
         middle = ((x + next_x) / 2, (y + next_y) / 2)
         ends = [(middle[0] + s * across, middle[1] + s * upward) for s in (-1, 1)]
         canvas.line(ends, 0.14, INK)
@@ -260,5 +259,5 @@ def grid(
 
 
 def _round_up(length: float) -> int:
-    """Give the next side that a video encoder takes."""
+    """Round up to a side that video encoders accept."""
     return SIDE_MULTIPLE * math.ceil(length / SIDE_MULTIPLE)

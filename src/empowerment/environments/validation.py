@@ -1,4 +1,4 @@
-"""Checks of what comes in from outside, the same for all environments."""
+"""Validation of user input, shared by all environments."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,16 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import DTypeLike
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Stands for infinity: Gymnasium's checker warns about infinite observation spaces."""
+
 
 def check_render_mode(render_mode: str | None, known: Sequence[str]) -> None:
-    """Refuse a render mode that is not known.
+    """Check that a render mode is supported.
 
     Args:
-        render_mode: What was asked for; None is no pictures.
-        known: What there is.
+        render_mode: The render mode; None is no rendering.
+        known: The supported ones.
     """
     if render_mode is not None and render_mode not in known:
         raise ValueError(
@@ -22,25 +25,25 @@ def check_render_mode(render_mode: str | None, known: Sequence[str]) -> None:
         )
 
 
-def given_start(options: Mapping[str, Any] | None) -> Any:
-    """Take the start state out of the options of a reset.
+def start_state(options: Mapping[str, Any] | None) -> Any:
+    """Read the start state from the options of `reset`.
 
     Args:
-        options: What was given to `reset`.
+        options: The options of `reset`.
 
     Returns:
-        The start state as it was given, or None where there is none.
+        The start state, not yet validated, or None if there is none.
     """
     check_options(options, ["state"])
     return (options or {}).get("state")
 
 
 def check_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> None:
-    """Refuse options of a reset that are not known.
+    """Check that the options of `reset` are supported.
 
     Args:
-        options: What was given to `reset`.
-        known: What there is.
+        options: The options.
+        known: The supported ones.
     """
     unknown = sorted(set(options or {}) - set(known))
     if unknown:
@@ -51,19 +54,19 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> No
 def finite_array(
     what: str, value: Any, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Float[np.ndarray, "..."]:
-    """Read an array of finite numbers that came from outside.
+    """Convert user input to an array of finite numbers.
 
     Args:
-        what: What it is, for the sentence that refuses it.
-        value: What was given.
-        shape: What its shape must be.
-        dtype: What to read it as.
+        what: Its name in the error message.
+        value: The input.
+        shape: The required shape.
+        dtype: The type of the array.
 
     Returns:
         The array.
     """
     try:
-        with np.errstate(over="ignore"):  # too large becomes infinite: refused below
+        with np.errstate(over="ignore"):  # overflow becomes infinite, rejected below
             array = np.asarray(value, dtype)
     except (TypeError, ValueError):
         array = None

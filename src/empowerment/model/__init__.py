@@ -1,13 +1,15 @@
-"""A world learnt from logged observations and actions, and the filter that keeps track of it."""
+"""A world learnt from logged observations and actions, and the filter that tracks its state."""
 
 from empowerment.model.calibration import calibrate
 from empowerment.model.dvbf import DVBF, Prediction
 from empowerment.model.elbo import Elbo, elbo, predict
 from empowerment.model.evaluation import ModelEvaluation, evaluate_model
 from empowerment.model.filter import Filter
-from empowerment.model.fit import Prepared, action_limits, learnt_world, prepare, sequences
+from empowerment.model.fit import Prepared, fit_dvbf, hold_out, prepare, sequences, untrained_dvbf
+from empowerment.model.learnt import action_limits, learnt_world
 from empowerment.model.scaling import Scaling, fit_scaling, limits_scaling
-from empowerment.model.training import ModelState, Sequences
+from empowerment.model.settings import ModelSettings
+from empowerment.model.training import Sequences
 from empowerment.model.world import Latent, LearntWorld
 
 __all__ = [
@@ -17,7 +19,7 @@ __all__ = [
     "Latent",
     "LearntWorld",
     "ModelEvaluation",
-    "ModelState",
+    "ModelSettings",
     "Prediction",
     "Prepared",
     "Scaling",
@@ -26,10 +28,13 @@ __all__ = [
     "calibrate",
     "elbo",
     "evaluate_model",
+    "fit_dvbf",
     "fit_scaling",
+    "hold_out",
     "learnt_world",
     "limits_scaling",
     "predict",
     "prepare",
     "sequences",
+    "untrained_dvbf",
 ]

@@ -1,4 +1,4 @@
-"""How noisy a learnt world is, found from what its predictions are off by."""
+"""Calibration of the process noise of a model."""
 
 import equinox as eqx
 import jax
@@ -11,35 +11,33 @@ from empowerment.model.training import Sequences
 from empowerment.types import Action, Key, Observation, Scalar, State
 
 _SETTLING = 5
-"""Steps in which the filter may settle before it is switched off, at most a quarter of a window."""
+"""Warm-up steps of the filter before predictions start, at most a quarter of a window."""
 
 _NUM_WINDOWS = 256
 _NUM_DRAWS = 64
-_WANTED = 0.9
-"""The share of what comes that intervals of as much are to hold."""
+_COVERAGE = 0.9
+"""Nominal coverage of prediction intervals."""
 
-_ROUNDS = 8
-_MOST = 8.0
-"""The largest factor that is looked at, and how often the range is halved."""
+_NUM_BISECTIONS = 8
+_LARGEST_FACTOR = 8.0
+"""The common factor is searched between its reciprocal and this, by bisection in log scale."""
 
 
 def calibrate(model: DVBF, sequences: Sequences, *, key: Key) -> DVBF:
-    """Find out how much of the prior's scale is noise of the world.
+    """Estimate the ratio of process noise to the learnt prior scale.
 
-    Along each axis it is what the mean of the filter is moved by when it sees the successor,
-    relative to the prior's scale. One factor for all axes then makes intervals of 90 % hold 90 %
-    of what comes, in predictions without measurements, over the later half of windows: what a
-    prediction is off by grows faster than noise that adds up, so that intervals which are right
-    at first become too narrow.
+    Along each axis it is proportional to the root mean square of the filter's innovations. A
+    common factor is then chosen such that 90 % intervals of open-loop predictions cover 90 % of
+    observations in the later half of windows: prediction errors grow faster than accumulated
+    noise, so intervals that are right for the first steps become too narrow.
 
     Args:
         model: A trained model.
-        sequences: Windows of data that it did not learn from, scaled; about as long as one wants
-            to predict.
+        sequences: Scaled windows of held-out data, about as long as the prediction horizon.
         key: Consumed.
 
     Returns:
-        The model with `noise_factor` found.
+        The model with calibrated `noise_factor`.
     """
     choice_key, draw_key = jax.random.split(key)
     chosen = jax.random.randint(choice_key, (_NUM_WINDOWS,), 0, sequences.starts.size)
@@ -53,39 +51,39 @@ def _calibrate(
     actions: Float[Array, "windows steps action"],
     key: Key,
 ) -> DVBF:
-    """Calibrate by some windows; compiled by itself, whatever the size of the data."""
+    """Calibrate on a fixed number of windows, so that compilation is independent of the data."""
     length = observations.shape[1]
-    states, moved = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
-    shape = jnp.sqrt(jnp.mean(moved**2, axis=(0, 1)))
+    states, innovations = jax.vmap(lambda x, u: _filter(model, x, u))(observations, actions)
+    shape = jnp.sqrt(jnp.mean(innovations**2, axis=(0, 1)))
     settled = min(_SETTLING, length // 4)
     first = min(max(settled, model.num_initial), length - 2)
     later = (length - 1 - first) // 2
     keys = jax.random.split(key, _NUM_WINDOWS)
 
     def coverage(factor: Scalar) -> Scalar:
-        scaled = eqx.tree_at(lambda made: made.noise_factor, model, factor * shape)
+        scaled = eqx.tree_at(lambda model: model.noise_factor, model, factor * shape)
 
-        def of_window(state: State, actions: Array, came: Array, key: Key) -> Array:
+        def of_window(state: State, actions: Array, observed: Array, key: Key) -> Array:
             draws = jax.vmap(lambda key: predict(scaled, state, actions, key=key))(
                 jax.random.split(key, _NUM_DRAWS)
             )
-            # By rank rather than by quantiles, for which all draws would have to be sorted.
-            below = jnp.mean(draws[:, later:] < came[None, later:], axis=0, dtype=float)
-            return jnp.mean(jnp.abs(below - 0.5) <= _WANTED / 2, dtype=float)
+            # By rank rather than by quantiles, which would need sorting.
+            rank = jnp.mean(draws[:, later:] < observed[None, later:], axis=0, dtype=float)
+            return jnp.mean(jnp.abs(rank - 0.5) <= _COVERAGE / 2, dtype=float)
 
         return jax.vmap(of_window)(
             states[:, first], actions[:, first:], observations[:, first + 1 :], keys
         ).mean()
 
-    def narrow(_: Array, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-        low, high = ends
+    def bisect(_: Array, bracket: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        low, high = bracket
         middle = jnp.sqrt(low * high)
-        enough = coverage(middle) >= _WANTED
+        enough = coverage(middle) >= _COVERAGE
         return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
-    ends = jnp.array(1 / _MOST), jnp.array(_MOST)
-    low, high = jax.lax.fori_loop(0, _ROUNDS, narrow, ends)
-    return eqx.tree_at(lambda made: made.noise_factor, model, jnp.sqrt(low * high) * shape)
+    bracket = jnp.array(1 / _LARGEST_FACTOR), jnp.array(_LARGEST_FACTOR)
+    low, high = jax.lax.fori_loop(0, _NUM_BISECTIONS, bisect, bracket)
+    return eqx.tree_at(lambda model: model.noise_factor, model, jnp.sqrt(low * high) * shape)
 
 
 def _filter(
@@ -93,7 +91,7 @@ def _filter(
     observations: Float[Array, "times observation"],
     actions: Float[Array, "steps action"],
 ) -> tuple[Float[Array, "times state"], Float[Array, "steps state"]]:
-    """Filter a window; tell how far each measurement moved the mean, in scales of the prior."""
+    """Filter a window; return its states and the mean innovation of each step."""
     start = model.start(model.recognise(observations[: model.num_initial]).mean)
 
     def step(state: State, inputs: tuple[Action, Observation]) -> tuple[State, tuple[State, State]]:
@@ -102,5 +100,5 @@ def _filter(
         belief = model.fuse(expected, model.measure(observation))
         return belief.mean, (belief.mean, expected.innovation(belief).mean)
 
-    rest, moved = jax.lax.scan(step, start, (actions, observations[1:]))[1]
-    return jnp.concatenate([start[None], rest]), moved
+    rest, innovations = jax.lax.scan(step, start, (actions, observations[1:]))[1]
+    return jnp.concatenate([start[None], rest]), innovations

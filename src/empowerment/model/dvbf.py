@@ -1,4 +1,4 @@
-r"""A state-space model to be learnt: a Deep Variational Bayes Filter."""
+"""Deep Variational Bayes Filter: a learnt latent state-space model."""
 
 from collections.abc import Callable
 
@@ -12,19 +12,19 @@ from empowerment.model.scaling import Scaling
 from empowerment.networks import Network, network
 from empowerment.types import Action, Key, Observation, State
 
-_LEAST_SCALE = 1e-3
-"""Added to every scale, in units of order one: no belief is beyond doubt."""
+LEAST_SCALE = 1e-3
+"""Lower bound of the scales of latent beliefs; a controller must apply the same."""
 
 _LEAST_NOISE = 1e-3
-"""The same for what is perceived."""
+"""Lower bound of the scale of observation noise."""
 
 _FAST = 10.0
-"""How much faster the noise of the decoder learns than a weight: it has far to go, and as long
-as it is too large the filter takes no notice of what is measured."""
+"""Learning-rate factor of the log-scale of observation noise: it changes by orders of magnitude,
+and while it is too large the filter ignores measurements."""
 
 
 class Prediction(eqx.Module):
-    r"""What is said of a successor, before it is seen.
+    r"""The predicted successor, before its observation is measured.
 
     Attributes:
         mean: $\mu_\mathrm{trans}$, shared by prior and inference.
@@ -38,16 +38,16 @@ class Prediction(eqx.Module):
 
     @property
     def prior(self) -> Gaussian:
-        """What the model says: $p(z'|z,u)$."""
+        """The generative transition, $p(z'|z,u)$."""
         return Gaussian(self.mean, self.prior_scale)
 
     @property
     def inference(self) -> Gaussian:
-        r"""What the filter takes for granted: $q_\mathrm{trans}(z'|z,u)$."""
+        r"""The transition of the filter, $q_\mathrm{trans}(z'|z,u)$."""
         return Gaussian(self.mean, self.inference_scale)
 
     def innovation(self, belief: Gaussian) -> Gaussian:
-        r"""Give a belief about the successor as noise that the prior calls standard normal.
+        r"""Express a belief about the successor as innovation, standard normal under the prior.
 
         $\mu_w = (\mu - \mu_\mathrm{trans}) / \sigma_\mathrm{trans}$ and $\sigma_w = \sigma /
         \sigma_\mathrm{trans}$.
@@ -58,32 +58,33 @@ class Prediction(eqx.Module):
 
 
 class DVBF(eqx.Module):
-    r"""A Deep Variational Bayes Filter: world and filter, learnt together from data.
+    r"""Deep Variational Bayes Filter: transition, decoder and filter, learnt jointly from data.
 
-    Karl et al. (2018), Sec. 2.4 and App. A.3.2. Observations and actions are scaled to order
-    one before they come here (`observations`, `actions`), except where said otherwise.
+    Karl et al. (2018), Sec. 2.4 and App. A.3.2. All methods expect observations and actions
+    that are scaled to order one by `observations` and `actions`.
 
     Deviation: the transition is residual, $\mu_\mathrm{trans} = z + f(z, u)$, scales are by
-    softplus rather than square, hidden layers are tanh, and every observed axis has a noise of
-    its own; `printed=True` takes all four as the paper prints them.
+    softplus rather than square, hidden layers are tanh, and every observed axis has its own
+    noise; `as_published=True` takes all four as the paper prints them.
 
     Attributes:
-        recognition: Gives mean and scale of $w_1$ from the first observations.
-        start: Makes $z_1$ from $w_1$.
-        transition_network: Gives $\mu_\mathrm{trans}, \sigma_\mathrm{trans}, \sigma_\mathrm{inf}$.
-        measurement_network: Gives mean and scale of $q_\mathrm{meas}(z|x)$.
-        decoder: Gives the mean of $p(x|z)$.
-        raw_noise: Gives its scale.
-        raw_drift: Gives the scale of what predictions are off by when nothing is measured.
-        calm: What the scale of the prior is multiplied by to be the noise of the world.
-        observations: How observations are scaled.
-        actions: How actions are scaled.
-        latent_size: The number of axes of a state.
-        num_initial: How many observations the first state is recognised from, $K$.
-        printed: Whether everything is as the paper prints it.
-        stray: How often a value that is observed is far off what is expected, in training.
-            Where the noise is Gaussian alone, the few rows that nobody could foresee, such as a
-            contact, outweigh all the others.
+        recognition: Network from the first observations to mean and scale of $w_1$.
+        start: Network from $w_1$ to $z_1$.
+        transition_network: Network to $\mu_\mathrm{trans}, \sigma_\mathrm{trans},
+            \sigma_\mathrm{inf}$.
+        measurement_network: Network to mean and scale of $q_\mathrm{meas}(z|x)$.
+        decoder: Network to the mean of $p(x|z)$.
+        raw_noise: Unconstrained scale of $p(x|z)$.
+        raw_drift: Unconstrained scale of open-loop prediction errors.
+        noise_factor: Calibrated ratio of process noise to the learnt prior scale.
+        observations: Scaling of observations.
+        actions: Scaling of actions.
+        latent_size: The number of axes of a latent state.
+        num_initial: The number of observations $K$ from which the initial state is inferred.
+        as_published: Whether the architecture is that of the paper.
+        outlier_probability: Outlier probability of the contaminated-Gaussian likelihood used in
+            training. With a Gaussian alone, the few unpredictable rows, such as contacts,
+            dominate the loss.
     """
 
     recognition: Network
@@ -114,7 +115,7 @@ class DVBF(eqx.Module):
         outlier_probability: float = 0.0,
         key: Key,
     ):
-        seen, done = observations.offset.size, actions.offset.size
+        observation_size, action_size = observations.offset.size, actions.offset.size
         relu: Callable = jax.nn.relu if as_published else jnp.tanh
         sigmoid: Callable = jax.nn.sigmoid if as_published else jnp.tanh
         keys = jax.random.split(key, 5)
@@ -124,13 +125,13 @@ class DVBF(eqx.Module):
                 in_size, out_size, width=width, depth=depth, activation=activation, key=key
             )
 
-        self.recognition = make(num_initial * seen, 2 * latent_size, relu, keys[0])
+        self.recognition = make(num_initial * observation_size, 2 * latent_size, relu, keys[0])
         self.start = make(latent_size, latent_size, relu, keys[1])
-        self.transition_network = make(latent_size + done, 3 * latent_size, sigmoid, keys[2])
-        self.measurement_network = make(seen, 2 * latent_size, relu, keys[3])
-        self.decoder = make(latent_size, seen, relu, keys[4])
-        self.raw_noise = jnp.zeros(1 if as_published else seen)
-        self.raw_drift = jnp.zeros(seen)
+        self.transition_network = make(latent_size + action_size, 3 * latent_size, sigmoid, keys[2])
+        self.measurement_network = make(observation_size, 2 * latent_size, relu, keys[3])
+        self.decoder = make(latent_size, observation_size, relu, keys[4])
+        self.raw_noise = jnp.zeros(1 if as_published else observation_size)
+        self.raw_drift = jnp.zeros(observation_size)
         self.noise_factor = jnp.ones(latent_size)
         self.observations = observations
         self.actions = actions
@@ -140,55 +141,51 @@ class DVBF(eqx.Module):
         self.outlier_probability = outlier_probability
 
     def recognise(self, first: Float[Array, "first observation"]) -> Gaussian:
-        r"""Give what the first observations say of $w_1$; its prior is standard normal."""
+        r"""Return the posterior of $w_1$ given the first observations; its prior is $N(0, I)$."""
         mean, raw = jnp.split(self.recognition(first.ravel()), 2)
         return Gaussian(mean, self._scale(raw))
 
     def step(self, state: State, action: Action) -> Prediction:
-        """Say what is to be expected of the successor."""
+        """Predict the successor: shared mean, prior and inference scales."""
         output = self.transition_network(jnp.concatenate([state, action]))
         change, prior, inference = jnp.split(output, 3)
         mean = change if self.as_published else state + change
         return Prediction(mean, self._scale(prior), self._scale(inference))
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        r"""Give $p(z'|z,u)$ as the world has it.
+        r"""Return $p(z'|z,u)$ with the calibrated process noise.
 
-        Deviation: while it learns, the scale of the prior also covers how unsure the filter is of
-        the state that it starts from, which is no noise of the world. `calibrate` finds out how
-        much of it is.
+        Deviation: the learnt scale of the prior also covers the filter's uncertainty about the
+        previous state, which is not process noise. `calibrate` estimates the ratio of the two.
         """
-        expected = self.step(state, action)
-        return Gaussian(
-            expected.mean, jax.lax.stop_gradient(self.noise_factor) * expected.prior_scale
-        )
+        prior = self.step(state, action).prior
+        return Gaussian(prior.mean, jax.lax.stop_gradient(self.noise_factor) * prior.scale)
 
     def measure(self, observation: Observation) -> Gaussian:
-        r"""Give $q_\mathrm{meas}(z|x)$."""
+        r"""Return $q_\mathrm{meas}(z|x)$."""
         mean, raw = jnp.split(self.measurement_network(observation), 2)
         return Gaussian(mean, self._scale(raw))
 
     def fuse(self, step: Prediction, measured: Gaussian) -> Gaussian:
-        r"""Give $q(z'|z,u,x') \propto q_\mathrm{trans}(z'|z,u)\, q_\mathrm{meas}(z'|x')$."""
+        r"""Return $q(z'|z,u,x') \propto q_\mathrm{trans}(z'|z,u)\, q_\mathrm{meas}(z'|x')$."""
         return product(step.inference, measured)
 
     def decode(self, state: State) -> Gaussian:
-        """Give $p(x|z)$."""
+        """Return $p(x|z)$."""
         return Gaussian(self.decoder(state), self.noise)
 
     @property
     def noise(self) -> Observation:
-        """The scale of the noise on what is perceived."""
+        """The scale of the observation noise."""
         scale = _LEAST_NOISE + jnp.exp(_FAST * self.raw_noise)
         return jnp.broadcast_to(scale, self.observations.offset.shape)
 
     @property
     def drift(self) -> Observation:
-        """The scale of what predictions are off by when nothing is measured."""
+        """The scale of open-loop prediction errors."""
         return _LEAST_NOISE + jnp.exp(_FAST * self.raw_drift)
 
     def _scale(self, raw: State) -> State:
-        """Make a scale of the output of a network."""
         if self.as_published:
-            return jnp.sqrt(raw**2 + _LEAST_SCALE**2)
-        return jax.nn.softplus(raw) + _LEAST_SCALE
+            return jnp.sqrt(raw**2 + LEAST_SCALE**2)
+        return jax.nn.softplus(raw) + LEAST_SCALE

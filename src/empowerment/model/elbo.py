@@ -1,4 +1,4 @@
-"""What a learnt world is judged by while it learns."""
+"""The evidence lower bound of a model, and its open-loop predictions."""
 
 import math
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from empowerment.model.dvbf import DVBF, Prediction
 from empowerment.types import Action, Key, Observation, Scalar, State
 
 _WIDE = 3.0
-"""The scale of values that are far off, where the model allows for them."""
+"""The scale of outliers."""
 
 
 class Elbo(eqx.Module):
-    """What came of filtering sequences.
+    """The terms of the evidence lower bound, and an auxiliary prediction term.
 
     Attributes:
-        reconstruction: The log-density of what was observed, given the states.
-        divergence: Of the states from what the model expects.
-        prediction: The log-density of what was observed after the filter was switched off.
+        reconstruction: The log-density of observations given filtered states.
+        divergence: The divergence of filtered states from the prior.
+        prediction: The log-density of observations under open-loop predictions.
     """
 
     reconstruction: Float[Array, " sequences"]
@@ -36,10 +36,10 @@ class Elbo(eqx.Module):
 
 
 class _Carry(eqx.Module):
-    """The states with and without a look at the observations."""
+    """Filtered states, and states that are predicted open-loop after a switch."""
 
     filtered: Float[Array, "sequences state"]
-    blind: Float[Array, "sequences state"]
+    predicted: Float[Array, "sequences state"]
 
 
 def elbo(
@@ -49,7 +49,7 @@ def elbo(
     *,
     key: Key,
 ) -> Elbo:
-    r"""Filter sequences, and bound the log-density of their observations given their actions.
+    r"""Filter sequences and bound the log-density of their observations given their actions.
 
     $$\ln p(x_{1:T}|u_{1:T-1}) \ge E_q\Bigl[\sum_t \ln p(x_t|z_t)\Bigr]
     - \mathrm{KL}\bigl(q(z_{1:T}|x_{1:T}, u_{1:T-1}) \,\|\, p(z_{1:T}|u_{1:T-1})\bigr)$$
@@ -58,31 +58,31 @@ def elbo(
     innovations.
 
     Deviation: the divergence is printed with a plus. From a random time in the first half on, a
-    second state goes on without measurements; how well it predicts the rest is `prediction`, a
-    term of its own beside the bound. With
-    `model.outlier_probability`, each observed value is an outlier with that probability.
+    second state is predicted open-loop; the log-density of the rest under it is `prediction`, an
+    auxiliary term beside the bound. Each observed value is an outlier with probability
+    `model.outlier_probability`.
 
     Args:
         model: The model.
-        observations: Scaled, in order.
-        actions: Scaled, one fewer.
+        observations: Scaled observations.
+        actions: Scaled actions, one fewer than observations.
         key: Consumed.
 
     Returns:
-        The parts of the bound, of each whole sequence, in units of the scaled observations.
+        The terms, summed over each sequence, in units of the scaled observations.
     """
     first_key, noise_key, switch_key = jax.random.split(key, 3)
     count, times, _ = observations.shape
-    observed, done = observations.swapaxes(0, 1), actions.swapaxes(0, 1)
-    measured = _table(model.measure, observed)
+    observed, acted = observations.swapaxes(0, 1), actions.swapaxes(0, 1)
+    measured = _map_rows(model.measure, observed)
     first = jax.vmap(model.recognise)(observations[:, : model.num_initial])
-    beginning = jax.vmap(Gaussian.sample)(first, key=jax.random.split(first_key, count))
-    start = jax.vmap(model.start)(beginning)
+    initial = jax.vmap(Gaussian.sample)(first, key=jax.random.split(first_key, count))
+    start = jax.vmap(model.start)(initial)
     noise = jax.random.normal(noise_key, (times - 1, *start.shape), start.dtype)
     switch = jax.random.randint(switch_key, (count,), 0, max(times // 2, 1))
-    blind = jnp.arange(times)[:, None] > switch[None]
+    open_loop = jnp.arange(times)[:, None] > switch[None]
 
-    def look(expected: Prediction, measured: Gaussian, noise: State) -> tuple[State, Scalar]:
+    def update(expected: Prediction, measured: Gaussian, noise: State) -> tuple[State, Scalar]:
         belief = model.fuse(expected, measured)
         divergence = divergence_from_standard(expected.innovation(belief))
         return belief.mean + belief.scale * noise, divergence
@@ -90,38 +90,35 @@ def elbo(
     def step(
         carry: _Carry, inputs: tuple[Array, Gaussian, Array, Array]
     ) -> tuple[_Carry, tuple[_Carry, Array]]:
-        action, measured, noise, blind = inputs
-        # Both at once: two small products cost twice as much as one of twice the size.
+        action, measured, noise, open_loop = inputs
+        # One batch for both: two matrix products cost twice as much as one of twice the size.
         both = jax.vmap(model.step)(
-            jnp.concatenate([carry.filtered, carry.blind]), jnp.concatenate([action, action])
+            jnp.concatenate([carry.filtered, carry.predicted]), jnp.concatenate([action, action])
         )
         expected: Prediction = jax.tree.map(lambda leaf: leaf[:count], both)
-        filtered, divergence = jax.vmap(look)(expected, measured, noise)
-        after = _Carry(filtered, jnp.where(blind[:, None], both.mean[count:], filtered))
+        filtered, divergence = jax.vmap(update)(expected, measured, noise)
+        after = _Carry(filtered, jnp.where(open_loop[:, None], both.mean[count:], filtered))
         return after, (after, divergence)
 
     later = jax.tree.map(lambda leaf: leaf[1:], measured)
     _, (states, divergences) = jax.lax.scan(
-        step, _Carry(start, start), (done, later, noise, blind[1:])
+        step, _Carry(start, start), (acted, later, noise, open_loop[1:])
     )
-    seen = _table(model.decoder, jnp.concatenate([start[None], states.filtered]))
-    foreseen = _table(model.decoder, states.blind)
-    foretold = _log_prob(foreseen, model.drift, observed[1:], model.outlier_probability)
+    decoded = _map_rows(model.decoder, jnp.concatenate([start[None], states.filtered]))
+    predicted = _map_rows(model.decoder, states.predicted)
+    log_predicted = _log_prob(predicted, model.drift, observed[1:], model.outlier_probability)
     return Elbo(
-        _log_prob(seen, model.noise, observed, model.outlier_probability).sum(0),
+        _log_prob(decoded, model.noise, observed, model.outlier_probability).sum(0),
         jax.vmap(divergence_from_standard)(first) + divergences.sum(0),
-        jnp.sum(foretold * blind[1:].astype(start.dtype), axis=0),
+        jnp.sum(log_predicted * open_loop[1:].astype(start.dtype), axis=0),
     )
 
 
-def _table(function: Callable, rows: Float[Array, "times sequences size"]):
-    """Apply a function to each row of a table.
-
-    As one long list: the gradient of a weight is then one product, and not one for each time.
-    """
+def _map_rows(function: Callable, rows: Float[Array, "times sequences size"]):
+    """Apply a function to each row, as one flat batch: a weight gradient is one product."""
     shape = rows.shape[:2]
-    found = jax.vmap(function)(rows.reshape(-1, rows.shape[2]))
-    return jax.tree.map(lambda leaf: leaf.reshape(*shape, -1), found)
+    outputs = jax.vmap(function)(rows.reshape(-1, rows.shape[2]))
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, -1), outputs)
 
 
 def _log_prob(
@@ -130,37 +127,37 @@ def _log_prob(
     values: Float[Array, "times sequences size"],
     outlier_probability: float,
 ) -> Float[Array, "times sequences"]:
-    """Evaluate the log-density of each row, in which some values may be far off."""
-    off = (values - means) ** 2
+    """Compute the log-density of each row under a contaminated Gaussian."""
+    squares = (values - means) ** 2
     scales = scale[None, None]
-    density = jnp.log((1 - outlier_probability) / scales) - off / (2 * scales**2)
+    density = jnp.log((1 - outlier_probability) / scales) - squares / (2 * scales**2)
     if outlier_probability:
-        far = math.log(outlier_probability / _WIDE) - off / (2 * _WIDE**2)
-        density = jnp.logaddexp(density, far)
+        outlier = math.log(outlier_probability / _WIDE) - squares / (2 * _WIDE**2)
+        density = jnp.logaddexp(density, outlier)
     return jnp.sum(density - 0.5 * math.log(2 * math.pi), axis=2)
 
 
 def predict(
     model: DVBF, state: State, actions: Float[Array, "steps action"], *, key: Key | None = None
 ) -> Float[Array, "steps observation"]:
-    """Foresee what is observed after each of some actions, with nothing measured on the way.
+    """Predict the observation after each action, open-loop.
 
     Args:
         model: The model.
-        state: Where it begins.
-        actions: Scaled.
-        key: Of the noise on the way and in what is seen; without one, nothing is random.
+        state: The start state.
+        actions: Scaled actions.
+        key: Samples process and observation noise; None predicts means. Consumed.
 
     Returns:
         Scaled observations.
     """
     shape = actions.shape[0], model.latent_size
     if key is None:
-        noise, sight = jnp.zeros(shape), jnp.zeros((shape[0], model.noise.size))
+        process, emission = jnp.zeros(shape), jnp.zeros((shape[0], model.noise.size))
     else:
-        noise_key, sight_key = jax.random.split(key)
-        noise = jax.random.normal(noise_key, shape)
-        sight = jax.random.normal(sight_key, (shape[0], model.noise.size))
+        process_key, emission_key = jax.random.split(key)
+        process = jax.random.normal(process_key, shape)
+        emission = jax.random.normal(emission_key, (shape[0], model.noise.size))
 
     def step(state: State, inputs: tuple[Action, State]) -> tuple[State, Observation]:
         action, noise = inputs
@@ -168,5 +165,5 @@ def predict(
         state = expected.mean + expected.scale * noise
         return state, model.decoder(state)
 
-    seen = jax.lax.scan(step, state, (actions, noise))[1]
-    return seen + model.noise[None] * sight
+    means = jax.lax.scan(step, state, (actions, process))[1]
+    return means + model.noise[None] * emission

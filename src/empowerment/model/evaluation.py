@@ -1,4 +1,4 @@
-"""How well a model predicts what it has not seen."""
+"""Evaluation of a model's open-loop predictions on held-out data."""
 
 from dataclasses import dataclass
 
@@ -14,30 +14,29 @@ from empowerment.model.elbo import predict
 from empowerment.model.filter import Filter
 
 _MAX_WINDOWS = 1000
-"""Predictions that are judged, at most."""
+"""Maximum number of windows."""
 
 _NUM_DRAWS = 200
-"""Futures drawn for each prediction, from which intervals are taken."""
+"""Sampled futures per window, from which prediction intervals are computed."""
 
-_AT_ONCE = 50
-"""Predictions for which futures are drawn in one go."""
+_BATCH = 50
+"""Windows per batch."""
 
 _TAIL = 0.05
-"""What lies below, and above, an interval of 90 %."""
+"""Probability on either side of a 90 % interval."""
 
 
 @dataclass(frozen=True)
 class ModelEvaluation:
-    """Predictions without measurements, judged by what came.
+    """Errors of open-loop predictions on held-out data.
 
     Attributes:
         horizons: Steps ahead.
-        model: The mean square of what the model is off by, in units of the spread of each
-            channel.
-        persistence: The same if nothing changed.
-        linear: The same of a linear model fitted to the same data.
-        coverage: The share of what came that lies in the model's intervals of 90 %.
-        num_predictions: How many were judged.
+        model: The mean squared error of the model, in units of the variance of each channel.
+        persistence: The same of predicting no change.
+        linear: The same of a linear one-step model fitted to the training data.
+        coverage: The fraction of observations within the model's 90 % intervals.
+        num_predictions: The number of windows.
     """
 
     horizons: tuple[int, ...]
@@ -57,49 +56,49 @@ def evaluate_model(
     settling: int = 5,
     seed: int = 0,
 ) -> ModelEvaluation:
-    """Filter the beginning of windows held out, and predict the rest.
+    """Filter the beginning of held-out windows, and predict the rest open-loop.
 
     Args:
         model: A trained model.
-        train: The data that it learnt from: the linear model learns from it too.
-        held_out: The data to judge by.
-        horizons: Steps ahead; those that no episode is long enough for are left out.
-        settling: Steps in which the filter may settle first.
-        seed: Of which windows, and of the draws.
+        train: The training data, to which the linear model is fitted.
+        held_out: The evaluation data.
+        horizons: Steps ahead; those longer than any episode are left out.
+        settling: Warm-up steps of the filter.
+        seed: Random seed.
 
     Returns:
-        The errors and the coverage at each horizon.
+        Errors and coverage at each horizon.
     """
     settling = max(settling, model.num_initial - 1)
     longest = max(episode.length for episode in held_out.episodes)
     horizons = tuple(h for h in horizons if settling + h <= longest)
     if not horizons:
         raise ValueError(
-            f"Expected an episode held out to have {settling + 1} steps or more, to predict the "
+            f"Expected a held-out episode to have at least {settling + 1} steps, to predict the "
             f"last from the others; the longest has {longest}."
         )
     cut = windows(held_out, settling + max(horizons) + 1, seed=seed)
     generator = np.random.default_rng(seed)
     starts = generator.permutation(cut.starts)[:_MAX_WINDOWS]
     rows = starts[:, None] + np.arange(cut.length)
-    seen, done = cut.observations[rows], cut.actions[rows[:, :-1]]
-    foreseen, low, high = _predict(
-        model, jnp.asarray(seen, float), jnp.asarray(done, float), settling, seed
+    observations, actions = cut.observations[rows], cut.actions[rows[:, :-1]]
+    mean, low, high = _predict(
+        model, jnp.asarray(observations, float), jnp.asarray(actions, float), settling, seed
     )
-    came, now = seen[:, settling + 1 :], seen[:, settling]
+    future, now = observations[:, settling + 1 :], observations[:, settling]
     spread = np.concatenate([e.observations for e in train.episodes]).std(0)
     units = np.where(spread > 0, spread, 1.0)
 
     def errors(predicted: Float[np.ndarray, "windows steps observation"]) -> np.ndarray:
-        square = (((predicted - came) / units) ** 2).mean((0, 2))
+        square = (((predicted - future) / units) ** 2).mean((0, 2))
         return np.array([square[h - 1] for h in horizons])
 
-    inside = ((low <= came) & (came <= high))[:, :, spread > 0].mean((0, 2))
+    inside = ((low <= future) & (future <= high))[:, :, spread > 0].mean((0, 2))
     return ModelEvaluation(
         horizons,
-        errors(foreseen),
-        errors(np.repeat(now[:, None], came.shape[1], axis=1)),
-        errors(_linear(train, now, done[:, settling:])),
+        errors(mean),
+        errors(np.repeat(now[:, None], future.shape[1], axis=1)),
+        errors(_linear(train, now, actions[:, settling:])),
         np.array([inside[h - 1] for h in horizons]),
         len(starts),
     )
@@ -107,51 +106,49 @@ def evaluate_model(
 
 def _predict(
     model: DVBF,
-    seen: Float[Array, "windows times observation"],
-    done: Float[Array, "windows steps action"],
+    observations: Float[Array, "windows times observation"],
+    actions: Float[Array, "windows steps action"],
     settling: int,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give the mean future and an interval of 90 %, in the units of the data."""
+    """Predict means and 90 % intervals, in the units of the data."""
 
     @eqx.filter_jit
-    def of_batch(model: DVBF, seen: Array, done: Array, keys: Array):
-        def of_window(seen: Array, done: Array, key: Array):
-            states = Filter(model).run(seen[: settling + 1], done[:settling])
-            actions = model.actions.scaled(done[settling:])
-            draws = jax.vmap(lambda key: predict(model, states[-1], actions, key=key))(
+    def of_batch(model: DVBF, observations: Array, actions: Array, keys: Array):
+        def of_window(observations: Array, actions: Array, key: Array):
+            states = Filter(model).run(observations[: settling + 1], actions[:settling])
+            scaled = model.actions.scaled(actions[settling:])
+            draws = jax.vmap(lambda key: predict(model, states[-1], scaled, key=key))(
                 jax.random.split(key, _NUM_DRAWS)
             )
             limits = jnp.quantile(draws, jnp.array([_TAIL, 1 - _TAIL]), axis=0)
-            found = jnp.stack([predict(model, states[-1], actions), *limits])
-            return model.observations.physical(found)
+            predictions = jnp.stack([predict(model, states[-1], scaled), *limits])
+            return model.observations.physical(predictions)
 
-        return jax.vmap(of_window)(seen, done, keys)
+        return jax.vmap(of_window)(observations, actions, keys)
 
-    keys = jax.random.split(jax.random.key(seed), len(seen))
-    parts = [
-        of_batch(model, seen[i : i + _AT_ONCE], done[i : i + _AT_ONCE], keys[i : i + _AT_ONCE])
-        for i in range(0, len(seen), _AT_ONCE)
-    ]
-    found = np.concatenate([np.asarray(part) for part in parts])
-    return found[:, 0], found[:, 1], found[:, 2]
+    keys = jax.random.split(jax.random.key(seed), len(observations))
+    batches = [slice(i, i + _BATCH) for i in range(0, len(observations), _BATCH)]
+    parts = [of_batch(model, observations[at], actions[at], keys[at]) for at in batches]
+    predictions = np.concatenate([np.asarray(part) for part in parts])
+    return predictions[:, 0], predictions[:, 1], predictions[:, 2]
 
 
 def _linear(
     train: Trajectories,
     now: Float[np.ndarray, "windows observation"],
-    done: Float[np.ndarray, "windows steps action"],
+    actions: Float[np.ndarray, "windows steps action"],
 ) -> Float[np.ndarray, "windows steps observation"]:
-    """Predict by the linear model of one step that fits the data best."""
+    """Predict by a linear one-step model fitted by least squares."""
     before = np.concatenate(
         [np.concatenate([e.observations[:-1], e.actions], axis=1) for e in train.episodes]
     )
     after = np.concatenate([e.observations[1:] for e in train.episodes])
     inputs = np.concatenate([before, np.ones((len(before), 1))], axis=1).astype(float)
     weights = np.linalg.lstsq(inputs, after.astype(float), rcond=None)[0]
-    state, found = now.astype(float), []
-    for step in range(done.shape[1]):
-        inputs = np.concatenate([state, done[:, step], np.ones((len(state), 1))], axis=1)
+    state, predictions = now.astype(float), []
+    for step in range(actions.shape[1]):
+        inputs = np.concatenate([state, actions[:, step], np.ones((len(state), 1))], axis=1)
         state = inputs @ weights
-        found.append(state)
-    return np.stack(found, axis=1)
+        predictions.append(state)
+    return np.stack(predictions, axis=1)

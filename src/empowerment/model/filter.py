@@ -1,4 +1,4 @@
-"""Keeping track of a state from what is observed."""
+"""Online state estimation with a model."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from empowerment.types import Action, Observation, State
 class Filter(eqx.Module):
     r"""The recognition model as a filter: predict, measure, fuse, each in constant time.
 
-    Karl et al. (2018), Sec. 2.4: it keeps the state from diverging from that of the environment.
+    Karl et al. (2018), Sec. 2.4: it keeps the latent state consistent with the environment.
     Observations and actions are in the units of the data; the state is the mean of the belief.
 
     Attributes:
@@ -22,36 +22,37 @@ class Filter(eqx.Module):
     model: DVBF
 
     def init(self, observations: Float[Array, "first observation"]) -> State:
-        """Give the state after the first observations, as many as the model recognises it from."""
+        """Infer the state from the first `model.num_initial` observations."""
         first = self.model.observations.scaled(observations)
         return self.model.start(self.model.recognise(first).mean)
 
     def update(self, state: State, action: Action, observation: Observation) -> State:
-        """Give the state after an action and what was observed then.
+        """Update the state by an action and the observation after it.
 
-        If the observation is missing, any number in it not finite, the state is predicted.
+        If any value of the observation is not finite, it counts as missing and the state is
+        predicted without it.
 
         Args:
-            state: Before the action.
-            action: What was done.
-            observation: What was seen afterwards.
+            state: The state before the action.
+            action: The action.
+            observation: The observation after the action.
 
         Returns:
-            The state afterwards.
+            The state after the action.
         """
         expected = self.model.step(state, self.model.actions.scaled(action))
-        is_there = jnp.all(jnp.isfinite(observation))
-        seen = jnp.where(is_there, observation, self.model.observations.offset)
-        measured = self.model.measure(self.model.observations.scaled(seen))
+        is_present = jnp.all(jnp.isfinite(observation))
+        observation = jnp.where(is_present, observation, self.model.observations.offset)
+        measured = self.model.measure(self.model.observations.scaled(observation))
         belief = self.model.fuse(expected, measured)
-        return jnp.where(is_there, belief.mean, expected.mean)
+        return jnp.where(is_present, belief.mean, expected.mean)
 
     def run(
         self,
         observations: Float[Array, "times observation"],
         actions: Float[Array, "steps action"],
     ) -> Float[Array, "times state"]:
-        """Filter a whole sequence; until the first state is recognised it stays as it is then."""
+        """Filter a sequence, starting from the state inferred from its first observations."""
         num_initial = self.model.num_initial
         start = self.init(observations[:num_initial])
 

@@ -1,4 +1,4 @@
-"""Units in which everything is of order one."""
+"""Affine scaling of data to order one."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -6,27 +6,27 @@ import numpy as np
 from jaxtyping import Array, Float
 
 _STILL = 1e-6
-"""Of its largest value, the spread below which a channel counts as constant."""
+"""Standard deviation, relative to the largest value, below which a channel is constant."""
 
 
 class Scaling(eqx.Module):
-    """Takes values to order one, and back.
+    """Affine map between physical units and units of order one.
 
     Attributes:
-        offset: What becomes zero.
-        scale: What becomes one, added to it.
+        offset: The physical value that maps to zero.
+        scale: The physical difference that maps to one.
     """
 
     offset: Float[Array, " size"]
     scale: Float[Array, " size"]
 
     def scaled(self, value: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
-        """Give values in units of order one."""
+        """Convert physical values to units of order one."""
         shape = (1,) * (value.ndim - 1) + (-1,)
         return (value - self.offset.reshape(shape)) / self.scale.reshape(shape)
 
     def physical(self, value: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
-        """Give values in the units that they came in."""
+        """Convert scaled values back to physical units."""
         shape = (1,) * (value.ndim - 1) + (-1,)
         return self.offset.reshape(shape) + self.scale.reshape(shape) * value
 
@@ -34,18 +34,18 @@ class Scaling(eqx.Module):
 def fit_scaling(
     values: Float[np.ndarray, "rows size"], changes: Float[np.ndarray, "changes size"]
 ) -> Scaling:
-    """Find the units that suit the control of what is observed.
+    """Fit a scaling of observations that is suited to control.
 
-    A channel is divided by the geometric mean of its spread and the spread of its change in one
-    step: by its spread alone, what an action does would drown where a channel moves slowly over
-    a wide range, as a position does.
+    A channel is divided by the geometric mean of the standard deviations of its values and of
+    its one-step changes. Divided by the former alone, the effect of an action would be too small
+    in channels that move slowly over a wide range, such as positions.
 
     Args:
-        values: Of each channel, over the data.
-        changes: From one row to the next.
+        values: The values of each channel.
+        changes: Differences of consecutive rows.
 
     Returns:
-        The scaling; a channel that never changes is only shifted.
+        The scaling; a constant channel is only shifted.
     """
     spread, change = values.std(0), changes.std(0)
     still = _STILL * np.maximum(np.abs(values).max(0), 1.0)
@@ -55,5 +55,5 @@ def fit_scaling(
 
 
 def limits_scaling(low: Float[np.ndarray, " size"], high: Float[np.ndarray, " size"]) -> Scaling:
-    """Take what lies between limits to the range from -1 to 1."""
+    """Build the scaling that maps the range between two bounds to [-1, 1]."""
     return Scaling(jnp.asarray((low + high) / 2, float), jnp.asarray((high - low) / 2, float))

@@ -1,63 +1,47 @@
 """Training a model: ascend the evidence lower bound over windows of data."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
+from empowerment import optimise
 from empowerment.model.dvbf import DVBF
 from empowerment.model.elbo import Elbo, elbo
+from empowerment.optimise import SILENT, Callback, Snapshot, TrainingState
 from empowerment.types import Key, Scalar
 
 _CLIP = 10.0
-"""The largest norm of a gradient."""
+"""Maximal norm of a gradient."""
 
 _FIRST_WEIGHT = 0.01
-"""Of the divergence, at first."""
+"""Initial weight of the divergence."""
 
 _WARM_UP = 0.3
-"""The share of all updates in which the weight of the divergence rises to one."""
+"""Fraction of all updates in which the weight of the divergence rises to one."""
 
 _PREDICTION = 0.2
-"""The weight of predictions without measurements."""
+"""Weight of open-loop predictions in the loss."""
 
 _NUM_PROBES = 256
-"""Windows of the data held out at which the model is looked at."""
+"""Windows of the validation data at which the model is evaluated."""
 
 _PATIENCE = 0.2
-"""Of the whole budget, the time without a better look after which training stops. It runs from
-when the learning rate begins to fall: before, looks differ by chance, and most is yet to come."""
-
-
-class ModelState(eqx.Module):
-    """What is carried from update to update.
-
-    Attributes:
-        model: So far.
-        optimiser: What the optimiser remembers.
-        num_updates: How many updates were made.
-        key: Of what is to come.
-    """
-
-    model: DVBF
-    optimiser: optax.OptState
-    num_updates: Int[Array, ""]
-    key: Key
+"""Early-stopping patience as a fraction of the budget, counted from the start of learning-rate
+decay; before that, validation scores are too noisy."""
 
 
 class Sequences(eqx.Module):
-    """Windows of data, scaled.
+    """Windows of scaled data.
 
     Attributes:
-        observations: All rows, one episode after the other.
-        actions: What was done at each row.
-        starts: The first row of each window.
-        length: The number of rows in a window.
+        observations: Rows of all episodes, one episode after the other.
+        actions: Action taken at each row.
+        starts: First row of each window.
+        length: Number of rows in a window.
     """
 
     observations: Float[Array, "rows observation"]
@@ -68,20 +52,20 @@ class Sequences(eqx.Module):
     def take(
         self, chosen: Int[Array, " chosen"]
     ) -> tuple[Float[Array, "chosen times observation"], Float[Array, "chosen steps action"]]:
-        """Give observations and actions of some windows."""
+        """Return observations and actions of some windows."""
         rows = self.starts[chosen][:, None] + jnp.arange(self.length)[None, :]
         return self.observations[rows], self.actions[rows[:, :-1]]
 
 
 class Info(eqx.Module):
-    """What is only for looking at: means over the updates of a call, in nats per row.
+    """Diagnostics: means over the updates of a call, in nats per row.
 
     Attributes:
-        elbo: The evidence lower bound.
+        elbo: Evidence lower bound.
         reconstruction: Its first part.
-        divergence: Its second.
-        prediction: The log-density of what was observed after the filter was switched off.
-        gradient_norm: Before clipping.
+        divergence: Its second part.
+        prediction: Log-density of the observations after the filter was switched off.
+        gradient_norm: Norm of the gradient before clipping.
     """
 
     elbo: Scalar
@@ -91,86 +75,65 @@ class Info(eqx.Module):
     gradient_norm: Scalar
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Where training stands: enough to go on from, to the same bits.
-
-    Attributes:
-        state: What is carried from update to update.
-        best: The model that did best on the data held out.
-        history: After each call: updates made, and what there is to look at.
-        stopped: Why training stopped, in words; empty while it goes on.
-    """
-
-    state: ModelState
-    best: DVBF
-    history: list[tuple[int, dict[str, float]]]
-    stopped: str = ""
-
-
-def init(model: DVBF, *, key: Key) -> ModelState:
-    """Begin training.
+def init(model: DVBF, *, key: Key) -> TrainingState:
+    """Build the state before the first update of an untrained model, or one to fine-tune.
 
     Args:
-        model: Untrained, or to train further.
+        model: The model.
         key: Consumed.
-
-    Returns:
-        The state before the first update.
     """
-    parameters, _ = _split(model)
-    return ModelState(model, _optimiser().init(parameters), jnp.array(0), key)
+    optimiser = optimise.clipped_adam(_CLIP)
+    return optimise.init(model, optimiser, trainable=_trainable(model), key=key)
 
 
 @eqx.filter_jit
 def step(
-    state: ModelState,
+    state: TrainingState,
     sequences: Sequences,
     *,
     weights: Float[Array, " updates"],
     learning_rates: Float[Array, " updates"],
     batch_size: int,
-) -> tuple[ModelState, Info]:
+) -> tuple[TrainingState, Info]:
     """Make many updates in one compiled call.
 
     Args:
         state: Where training stands.
-        sequences: The data.
-        weights: Of the divergence, for each update.
+        sequences: Training data.
+        weights: Weight of the divergence, for each update.
         learning_rates: One for each update.
         batch_size: Windows in an update.
 
     Returns:
-        Where training stands afterwards, and what to look at.
+        The state afterwards, and diagnostics.
     """
-    parameters, rest = _split(state.model)
-    key, batch_key = jax.random.split(state.key)
+    length = sequences.length
 
-    def loss(parameters: DVBF, weight: Scalar, key: Key) -> tuple[Scalar, Elbo]:
-        model: DVBF = eqx.combine(parameters, rest)
+    def loss(model: DVBF, target: None, weight: Scalar, key: Key) -> tuple[Scalar, Elbo]:
         choice_key, elbo_key = jax.random.split(key)
         chosen = jax.random.randint(choice_key, (batch_size,), 0, sequences.starts.size)
-        found = elbo(model, *sequences.take(chosen), key=elbo_key)
-        gain = found.value + (1 - weight) * found.divergence + _PREDICTION * found.prediction
-        return -gain.mean() / sequences.length, found
+        terms = elbo(model, *sequences.take(chosen), key=elbo_key)
+        gain = terms.value + (1 - weight) * terms.divergence + _PREDICTION * terms.prediction
+        return -gain.mean() / length, terms
 
-    def update(carry, inputs):
-        parameters, optimiser = carry
-        weight, learning_rate, key = inputs
-        gradient, found = jax.grad(loss, has_aux=True)(parameters, weight, key)
-        with jax.numpy_dtype_promotion("standard"):  # Adam counts in whole numbers.
-            changes, optimiser = _optimiser().update(gradient, optimiser)
-        changes = jax.tree.map(lambda change: -learning_rate * change, changes)
-        info = _look(found, sequences.length, optax.tree.norm(gradient))
-        return (eqx.apply_updates(parameters, changes), optimiser), info
+    def diagnose(terms: Elbo, gradient: Any) -> Info:
+        return Info(
+            elbo=terms.value.mean() / length,
+            reconstruction=terms.reconstruction.mean() / length,
+            divergence=terms.divergence.mean() / length,
+            prediction=terms.prediction.mean() / length,
+            gradient_norm=optax.tree.norm(gradient),
+        )
 
-    keys = jax.random.split(batch_key, learning_rates.size)
-    (parameters, optimiser), info = jax.lax.scan(
-        update, (parameters, state.optimiser), (weights, learning_rates, keys)
+    return optimise.updates(
+        loss,
+        state,
+        weights,
+        learning_rates=learning_rates,
+        optimiser=optimise.clipped_adam(_CLIP),
+        diagnose=diagnose,
+        trainable=_trainable(state.model),
     )
-    made = state.num_updates + learning_rates.size
-    after = ModelState(eqx.combine(parameters, rest), optimiser, made, key)
-    return after, jax.tree.map(jnp.mean, info)
 
 
 def train(
@@ -183,103 +146,75 @@ def train(
     learning_rate: float = 3e-3,
     warm_up: bool = True,
     updates_per_call: int = 100,
-    progress: Callable[[Snapshot], None] = lambda snapshot: None,
-    resume: Snapshot | None = None,
+    callback: Callback = SILENT,
     key: Key,
 ) -> Snapshot:
-    """Train a model until it no longer gets better on data held out, or the budget is spent.
+    """Train a model with early stopping on validation data, or until the budget is spent.
 
-    The learning rate stays for the first half of all updates, then falls to zero.
+    The learning rate is constant in the first half of all updates, then decays to zero.
 
     Args:
-        model: Untrained, or to train further.
-        sequences: The data to learn from.
-        held_out: The data to judge by.
-        num_updates: The budget, in whole calls.
+        model: An untrained model, or one to fine-tune.
+        sequences: Training data.
+        held_out: Validation data.
+        num_updates: Budget, a multiple of `updates_per_call`.
         batch_size: Windows in an update.
-        learning_rate: Of Adam, before it falls.
-        warm_up: Whether the divergence begins with a small weight: a fresh model needs it.
-        updates_per_call: Updates between two looks at the model.
-        progress: Called after each call with where training stands.
-        resume: Where to go on from; the rest must be as it was before.
+        learning_rate: Learning rate of Adam before it decays.
+        warm_up: Whether the divergence begins with a small weight: an untrained model needs it.
+        updates_per_call: Updates between two validations.
+        callback: Observer.
         key: Consumed.
 
     Returns:
-        Where training stands in the end; `best` is the model.
+        The final snapshot; `model` is the one that did best in validation.
 
     Raises:
-        FloatingPointError: If anything is not finite.
+        DivergedError: If any diagnostic is not finite.
     """
     updates_per_call = min(updates_per_call, num_updates)
     train_key, probe_key = jax.random.split(key)
     calls = max(num_updates // updates_per_call, 1)
-    at = resume or Snapshot(init(model, key=train_key), model, [])
-    for call in range(len(at.history), calls):
-        if at.stopped:
-            break
-        places = (call + jnp.arange(updates_per_call, dtype=float) / updates_per_call) / calls
-        rates = learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(2 * places - 1, 0, 1)))
-        rising = jnp.clip(places / _WARM_UP, 0, 1) if warm_up else jnp.ones_like(places)
+
+    def advance(at: Snapshot) -> Snapshot:
+        call = len(at.history)
+        progress = (call + jnp.arange(updates_per_call, dtype=float) / updates_per_call) / calls
+        rising = jnp.clip(progress / _WARM_UP, 0, 1) if warm_up else jnp.ones_like(progress)
         state, info = step(
             at.state,
             sequences,
             weights=_FIRST_WEIGHT + (1 - _FIRST_WEIGHT) * rising,
-            learning_rates=rates,
+            learning_rates=optimise.half_cosine(learning_rate, progress),
             batch_size=batch_size,
         )
-        seen = {name: float(value) for name, value in vars(info).items()}
-        seen["held_out"] = float(probe(state.model, held_out, key=probe_key))
-        made = (call + 1) * updates_per_call
-        if not all(map(math.isfinite, seen.values())):
-            last = at.history[-1] if at.history else (0, {})
-            raise FloatingPointError(
-                f"Expected training to stay finite; got {seen} by update {made}. The last finite "
-                f"figures were {last[1]} at update {last[0]}. Try a lower learning rate."
-            )
-        history = [*at.history, (made, seen)]
-        # While the divergence hardly counts, a model is not to be compared with later ones.
-        judged = [s["held_out"] for m, s in history if not warm_up or m >= _WARM_UP * num_updates]
-        is_best = not judged or seen["held_out"] >= max(judged)
-        since = len(judged) - judged.index(max(judged)) if judged else 0
+        score = float(probe(state.model, held_out, key=probe_key))
+        count = (call + 1) * updates_per_call
+        history = [*at.history, (count, {**optimise.to_floats(info), "held_out": score})]
+        # Models of the warm-up are not comparable with later ones.
+        scores = [s["held_out"] for n, s in history if not warm_up or n >= _WARM_UP * num_updates]
+        is_best = not scores or score >= max(scores)
+        since = len(scores) - scores.index(max(scores)) if scores else 0
         late = min(since, call + 1 - calls // 2) > max(_PATIENCE * calls, 1)
         stopped = "it no longer gets better on data held out" if late else ""
         if call == calls - 1 and not stopped:
             stopped = "the budget is spent"
-        at = Snapshot(state, state.model if is_best else at.best, history, stopped)
-        progress(at)
-    return at
+        return Snapshot(state, history, num_updates, stopped, state.model if is_best else at.best)
+
+    fresh = Snapshot(init(model, key=train_key), [], num_updates, best=model)
+    return optimise.train(advance, fresh, callback)
 
 
 @eqx.filter_jit
 def probe(model: DVBF, held_out: Sequences, *, key: Key) -> Scalar:
-    """Give the evidence lower bound of windows that are always the same, in nats per row."""
+    """Compute the evidence lower bound of fixed validation windows, in nats per row."""
     count = min(_NUM_PROBES, held_out.starts.size)
     chosen = jnp.arange(count) * held_out.starts.size // count
     return elbo(model, *held_out.take(chosen), key=key).value.mean() / held_out.length
 
 
-def _look(found: Elbo, length: int, gradient_norm: Scalar) -> Info:
-    """Average over sequences, per row."""
-    return Info(
-        elbo=found.value.mean() / length,
-        reconstruction=found.reconstruction.mean() / length,
-        divergence=found.divergence.mean() / length,
-        prediction=found.prediction.mean() / length,
-        gradient_norm=gradient_norm,
-    )
-
-
-def _split(model: DVBF) -> tuple[PyTree, PyTree]:
-    """Tell what is learnt from what is not: the units stay."""
-    learnt = jax.tree.map(eqx.is_inexact_array, model)
-    learnt = eqx.tree_at(
+def _trainable(model: DVBF) -> Any:
+    """Mark what is trained: all but the scalings and the noise factor, which is calibrated."""
+    return eqx.tree_at(
         lambda m: (m.observations, m.actions, m.noise_factor),
-        learnt,
+        jax.tree.map(eqx.is_inexact_array, model),
         replace_fn=lambda part: jax.tree.map(lambda _: False, part),
     )
-    return eqx.partition(model, learnt)
-
-
-def _optimiser() -> optax.GradientTransformation:
-    """Give Adam's direction; the learning rate is traced and comes in later."""
-    return optax.chain(optax.clip_by_global_norm(_CLIP), optax.scale_by_adam())

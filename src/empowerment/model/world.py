@@ -1,4 +1,4 @@
-"""A learnt model as a world to imagine in."""
+"""A learnt model as a world."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,54 +10,54 @@ from empowerment.worlds import AbstractWorld, Box
 
 
 class LearntWorld(AbstractWorld):
-    r"""A world learnt from data: a state is what the filter makes of what was observed.
+    r"""A world learnt from data; its states are the latent states of the filter.
 
-    What is perceived is $p(x|z)$, the decoder with its learnt noise, in the units of the data;
-    differences below the resolution do not count as perceived.
+    Perceived is $p(x|z)$, the decoder with its learnt noise, in the units of the data;
+    differences below the resolution do not count.
 
-    Deviation: the paper counts information on states. States may store what no observation
-    shows, such as the last action, so that information would be counted that nobody perceives;
-    `Latent` does it as printed, for comparison.
+    Deviation: the paper counts information on latent states. These may store what no
+    observation shows, such as the last action, which would count as information that nobody
+    perceives; `Latent` does it as printed, for comparison.
 
     Attributes:
         model: The model.
-        places: States that the data led through: they stand for the whole world.
-        beginnings: States in which episodes began.
-        resolution: The scale of the noise on what is perceived, added to what was learnt, for
+        visited_states: Filtered states of the data, an empirical sample of the state space.
+        initial_states: Filtered states at the start of episodes.
+        resolution: The scale of the noise that is added to the learnt observation noise, for
             each observed channel.
-        states: The region of the places.
-        actions: What actions are allowed, in the units of the data.
+        states: The bounding region of the visited states.
+        actions: The admissible actions, in the units of the data.
     """
 
     model: DVBF
-    visited_states: Float[Array, "places state"]
-    initial_states: Float[Array, "beginnings state"]
+    visited_states: Float[Array, "visited state"]
+    initial_states: Float[Array, "episodes state"]
     resolution: Observation
     states: Box
     actions: Box
 
     def initial(self) -> Empirical:
-        """Give a state in which an episode of the data began."""
+        """Return the empirical distribution of initial states."""
         return Empirical(self.initial_states)
 
     def state_distribution(self) -> Empirical:
-        """Give a state that the data led through."""
+        """Return the empirical distribution of visited states."""
         return Empirical(self.visited_states)
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give what the model expects of the successor."""
+        """Return the model's distribution of the successor."""
         return self.model.transition(state, self.model.actions.scaled(action))
 
     def emission(self, state: State) -> Gaussian:
-        """Give what the decoder says, in the units of the data, seen with the resolution."""
-        seen = self.model.decode(state)
+        """Return the decoder's distribution in the units of the data, plus the resolution."""
+        decoded = self.model.decode(state)
         units = self.model.observations
-        scale = jnp.sqrt((seen.scale * units.scale) ** 2 + self.resolution**2)
-        return Gaussian(units.physical(seen.mean), scale)
+        scale = jnp.sqrt((decoded.scale * units.scale) ** 2 + self.resolution**2)
+        return Gaussian(units.physical(decoded.mean), scale)
 
 
 class Latent(AbstractWorld):
-    """A world whose states are perceived as they are: information is counted on states.
+    """A world with fully observed states: information is counted on latent states.
 
     Args:
         world: A learnt world; its transition must be noisy.
@@ -73,17 +73,17 @@ class Latent(AbstractWorld):
         self.actions = world.actions
 
     def initial(self):
-        """Give the first state of the world within."""
+        """Return the initial distribution of the wrapped world."""
         return self.world.initial()
 
     def state_distribution(self):
-        """Give any state of the world within."""
+        """Return the state distribution of the wrapped world."""
         return self.world.state_distribution()
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give the successor in the world within."""
+        """Return the transition of the wrapped world."""
         return self.world.transition(state, action)
 
     def emission(self, state: State) -> Gaussian:
-        """Give the state itself."""
+        """Return the state itself, without noise."""
         return Gaussian(state, jnp.zeros_like(state))

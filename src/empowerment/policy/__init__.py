@@ -2,13 +2,12 @@
 
 from empowerment.policy.base import Bound, Critic, Policy, Rollout, rollout
 from empowerment.policy.objective import Outcome, cost, imagine
-from empowerment.policy.surrogate import Surrogate, fit_surrogate
-from empowerment.policy.training import Agent, AgentState
+from empowerment.policy.surrogate import Surrogate, fit_surrogate, unfitted_surrogate
+from empowerment.policy.training import Agent
 from empowerment.policy.training import train as train_policy
 
 __all__ = [
     "Agent",
-    "AgentState",
     "Bound",
     "Critic",
     "Outcome",
@@ -20,4 +19,5 @@ __all__ = [
     "imagine",
     "rollout",
     "train_policy",
+    "unfitted_surrogate",
 ]

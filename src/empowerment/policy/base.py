@@ -1,4 +1,4 @@
-"""What acts: a policy, and what it is judged by."""
+"""Policy, value function and differentiable rollouts."""
 
 import math
 from typing import Protocol, runtime_checkable
@@ -13,13 +13,13 @@ from empowerment.networks import Network, network
 from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Box
 
-_LOG_SCALES = (-4.0, 1.0)
-"""Where the logarithm of a policy's scale stays."""
+LOG_SCALES = (-4.0, 1.0)
+"""Bounds of the log-scale of a policy; a controller must apply the same."""
 
 
 @runtime_checkable
 class Bound(Protocol):
-    """What gives the bound on the empowerment of a state: a channel, or a fit to one."""
+    """An estimator of the bound on empowerment: a channel, or a surrogate of one."""
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
         """Estimate the bound, in nats."""
@@ -31,7 +31,7 @@ class Policy(eqx.Module):
 
     Karl et al. (2018), App. A.3.1: "128 tanh + ... + {identity, exp}".
 
-    Deviation: the logarithm of the scale is kept between two limits, smoothly.
+    Deviation: the log-scale is bounded smoothly, between `LOG_SCALES`.
 
     Args:
         states: The region that is scaled to order one for the network.
@@ -53,20 +53,20 @@ class Policy(eqx.Module):
         )
 
     def __call__(self, state: State) -> Gaussian:
-        """Give the distribution of actions at a state."""
-        mean, spread = jnp.split(self.network(self.states.features(state)), 2)
-        low, high = _LOG_SCALES
-        # At the start the scale is nearly one, the prior's.
-        share = jax.nn.sigmoid(spread + math.log(-low / high))
+        """Return the distribution of actions at a state."""
+        mean, raw = jnp.split(self.network(self.states.features(state)), 2)
+        low, high = LOG_SCALES
+        # The initial scale is nearly one, that of the prior.
+        share = jax.nn.sigmoid(raw + math.log(-low / high))
         return Gaussian(mean, jnp.exp(low + (high - low) * share))
 
 
 class Critic(eqx.Module):
-    r"""What is to be had after a horizon, as the mean of the discounted bounds from there on.
+    r"""Value function of what follows the horizon, as a discounted mean in nats per step.
 
     Args:
         states: The region that is scaled to order one for the network.
-        typical: A bound that is typical of the world: where training begins.
+        typical: A typical bound of the world, the initial value.
         width: The size of a hidden layer.
         depth: The number of hidden layers.
         key: Consumed.
@@ -82,16 +82,16 @@ class Critic(eqx.Module):
         self.network = network(states.feature_size, 1, width=width, depth=depth, key=key)
 
     def __call__(self, state: State) -> Scalar:
-        """Give the mean of what follows a state."""
+        """Return the value of a state."""
         return jax.lax.stop_gradient(self.typical) + self.network(self.states.features(state))[0]
 
 
 class Rollout(eqx.Module):
-    """What a policy went through.
+    """A rollout of a policy.
 
     Attributes:
-        states: From the start on, one more than actions.
-        divergences: Of the policy from its prior, at each state but the last.
+        states: The visited states, start included: one more than actions.
+        divergences: The divergence of the policy from its prior, at each state but the last.
     """
 
     states: Float[Array, "times state"]
@@ -101,15 +101,15 @@ class Rollout(eqx.Module):
 def rollout(
     policy: Policy, world: AbstractWorld, state: State, *, horizon: int, key: Key
 ) -> Rollout:
-    r"""Follow a policy through the world, differentiably.
+    r"""Sample a rollout of a policy in a world, differentiably.
 
     $z_{1:T}, u_{1:T-1} \sim \rho(z_1) \prod_t p(z_{t+1}|z_t, u_t)\, \pi(u_t|z_t)$: the first
     lines of Karl et al. (2018), Algorithm 1.
 
     Args:
-        policy: Whose actions live before the squash.
+        policy: The policy.
         world: A world whose actions live before the squash.
-        state: Where to start.
+        state: The start state.
         horizon: The number of actions.
         key: Consumed.
 
@@ -119,11 +119,11 @@ def rollout(
 
     def step(state: State, noise: tuple[Action, State]) -> tuple[State, tuple[State, Scalar]]:
         choice = policy(state)
-        given = world.transition(state, choice.mean + choice.scale * noise[0])
-        successor = given.mean + given.scale * noise[1]
+        transition = world.transition(state, choice.mean + choice.scale * noise[0])
+        successor = transition.mean + transition.scale * noise[1]
         return successor, (successor, divergence_from_standard(choice))
 
-    # All noise at once: a key for each step costs more than the step.
+    # All noise is drawn at once: splitting a key per step costs more than the step.
     action_key, successor_key = jax.random.split(key)
     noise = (
         jax.random.normal(action_key, (horizon, world.actions.size), state.dtype),

@@ -1,4 +1,4 @@
-"""What a policy is judged by."""
+"""The objective of a policy: cost of imagined rollouts and targets of the value function."""
 
 import equinox as eqx
 import jax
@@ -11,12 +11,12 @@ from empowerment.worlds import AbstractWorld
 
 
 class Outcome(eqx.Module):
-    """What came of following a policy, from one start or from many.
+    """Rollouts of a policy with bounds on empowerment, from one start state or many.
 
     Attributes:
-        states: From the start on, one more than actions.
-        bounds: At each of these states, in nats.
-        divergences: Of the policy from its prior, at each state but the last.
+        states: The visited states, start included: one more than actions.
+        bounds: The bound at each of these states, in nats.
+        divergences: The divergence of the policy from its prior, at each state but the last.
     """
 
     states: Float[Array, "*starts times state"]
@@ -33,20 +33,20 @@ def imagine(
     horizon: int,
     key: Key,
 ) -> Outcome:
-    """Follow a policy from many states and estimate the bound wherever it leads.
+    """Sample imagined rollouts from many states and estimate the bound along them.
 
-    All states are asked for their bound in one batch: that is faster than path by path.
+    The bounds of all states are estimated in one batch, which is faster than per rollout.
 
     Args:
-        policy: Whose actions live before the squash.
-        bound: A channel, or a fit to one.
+        policy: The policy.
+        bound: A channel, or a surrogate of one.
         world: A world whose actions live before the squash.
-        starts: Where to start.
+        starts: The start states.
         horizon: The number of actions.
         key: Consumed.
 
     Returns:
-        States, bounds and divergences, of each start.
+        States, bounds and divergences for each start state.
     """
     rollout_key, bound_key = jax.random.split(key)
     count, size = starts.shape
@@ -65,7 +65,7 @@ def imagine(
 def cost(
     outcome: Outcome, *, beta: Scalar, discount: float = 1.0, critic: Critic | None = None
 ) -> Scalar:
-    r"""Give the cost of what came of a policy, to be minimised.
+    r"""Compute the cost of a rollout, to be minimised.
 
     $$\mathcal{C}(\pi) = -\frac{1}{T} \sum_t \Bigl[ \hat{\mathcal{E}}(z_t)
     - \tfrac{1}{\beta} \mathrm{KL}\bigl(\pi(u_t|z_t) \,\|\, \mathcal{N}(0, I)\bigr) \Bigr]$$
@@ -73,14 +73,14 @@ def cost(
     Karl et al. (2018), Eq. 9 (eq:empowering_cost) and Algorithm 1, divided by $\beta T$.
 
     Deviation: Algorithm 1 prints the divergence with a plus and ascends; meant is to keep
-    it small. With a critic, what comes after the horizon counts too: the sum is discounted
-    by $\gamma$ and the rest, $\gamma^T$ of the whole, is the critic's.
+    it small. With a critic the sum is discounted by $\gamma$, and the value of the final
+    state, with weight $\gamma^T$, replaces what follows the horizon.
 
     Args:
-        outcome: Of following the policy from one state.
+        outcome: A rollout from one state.
         beta: The weight of empowerment against the prior.
-        discount: $\gamma$, per step, with a critic.
-        critic: Of what comes after the horizon.
+        discount: $\gamma$ per step; used with a critic only.
+        critic: The value function of what follows the horizon.
 
     Returns:
         The cost, in nats per step.
@@ -96,17 +96,17 @@ def cost(
 def returns(
     outcome: Outcome, *, beta: Scalar, discount: float, trace: float, critic: Critic
 ) -> Float[Array, " steps"]:
-    r"""Give what the critic should have said at each state but the last.
+    r"""Compute $\lambda$-returns, the targets of the critic, at each state but the last.
 
-    $G_t = (1 - \gamma) r_{t+1} + \gamma [(1 - \lambda) V(z_{t+1}) + \lambda G_{t+1}]$, the
-    $\lambda$-return, as a mean rather than a sum.
+    $G_t = (1 - \gamma) r_{t+1} + \gamma [(1 - \lambda) V(z_{t+1}) + \lambda G_{t+1}]$,
+    normalised to a mean rather than a sum.
 
     Args:
-        outcome: Of following the policy from one state.
+        outcome: A rollout from one state.
         beta: The weight of empowerment against the prior.
         discount: $\gamma$.
         trace: $\lambda$.
-        critic: A slow copy of the one that learns.
+        critic: The target network.
     """
     gains = outcome.bounds[1:] - outcome.divergences / beta
     values = jax.vmap(critic)(outcome.states[1:])

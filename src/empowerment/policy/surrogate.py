@@ -1,4 +1,4 @@
-"""A network that stands for the bound of a trained channel: the same landscape, much faster."""
+"""A network fitted to the bound of a trained channel: the same landscape, much faster."""
 
 import equinox as eqx
 import jax
@@ -6,29 +6,30 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from empowerment.channel import AbstractChannel, empowerment
+from empowerment import optimise
+from empowerment.channel import AbstractChannel, empowerment_at
 from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Box
 
 _BATCH = 256
 _LEARNING_RATE = 3e-3
-_NUM_JUDGED = 512
-"""States at which the fit is judged; it never sees them."""
+_NUM_VALIDATION = 512
+"""Number of validation states."""
 
 _AT_ONCE = 32
-"""States that a channel is evaluated at in one go."""
+"""States at which the channel is evaluated at once."""
 
 
 class Surrogate(eqx.Module):
     """The bound as a plain function of the state.
 
     Attributes:
-        network: Gives the bound, relative to its mean and in units of its spread.
-        states: The region that it was fitted in.
-        mean: Of the bound over the region, in nats.
-        scale: Its standard deviation over the region.
-        error: The root mean square of what the fit is off by, at states it never saw.
+        network: Returns the bound relative to its mean, in units of its scale.
+        states: Region of the fit.
+        mean: Mean of the bound over the region, in nats.
+        scale: Standard deviation of the bound over the region.
+        error: Root mean square error of the fit at validation states.
     """
 
     network: Network
@@ -38,14 +39,14 @@ class Surrogate(eqx.Module):
     error: Scalar
 
     def __call__(self, state: State) -> Scalar:
-        """Give the bound at a state, in nats; beyond the region, that of the nearest in it."""
+        """Return the bound at a state, in nats; outside the region, of the nearest state in it."""
         within = jnp.clip(state, self.states.low, self.states.high)
         turns = jnp.array([name in self.states.angles for name in self.states.names])
         features = self.states.features(jnp.where(turns, state, within))
         return self.mean + self.scale * self.network(features)[0]
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
-        """Give the bound at a state, as a channel would estimate it."""
+        """Return the bound at a state, as a channel would estimate it."""
         return self(state)
 
 
@@ -62,61 +63,51 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit a network to the bound of a trained channel, over the whole region of a world.
 
-    A codebook weighs all of its plans against each other, which is exact and slow; a policy
-    asks for the bound at every state that it passes through. Deviation: the paper evaluates
-    the channel there.
+    A codebook compares all of its plans with each other, which is exact and slow, and training
+    a policy needs the bound at every state of every rollout. Deviation: the paper evaluates the
+    channel there.
 
     Args:
         channel: A trained channel.
         world: A world whose actions live before the squash.
-        num_states: States at which the channel is evaluated.
-        num_samples: Draws at each.
+        num_states: Number of states at which the channel is evaluated.
+        num_samples: Draws at each state.
         num_updates: Updates of the network.
-        width: The size of a hidden layer.
-        depth: The number of hidden layers.
+        width: Width of a hidden layer.
+        depth: Number of hidden layers.
         key: Consumed.
 
     Returns:
-        The fit, and how far off it is.
+        The fit, with its error.
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
-    total = num_states + _NUM_JUDGED
-    states, bounds = _evaluate(channel, world, total, num_samples, state_key, draw_key)
+    total = num_states + _NUM_VALIDATION
+    states = _sample(world, jax.random.split(state_key, total))
+    keys = jax.random.split(draw_key, total)
+    bounds = empowerment_at(
+        channel, world, states, keys, num_samples=num_samples, batch_size=_AT_ONCE
+    )
     mean, scale = bounds.mean(), bounds.std() + 1e-6
-    fresh = fresh_surrogate(world.states, mean, scale, width=width, depth=depth, key=network_key)
-    fitted = _fit(fresh, states[:num_states], bounds[:num_states], num_updates, fit_key)
-    off = jax.vmap(fitted)(states[num_states:]) - bounds[num_states:]
-    return eqx.tree_at(lambda made: made.error, fitted, jnp.sqrt(jnp.mean(off**2)))
-
-
-def fresh_surrogate(
-    states: Box, mean: Scalar, scale: Scalar, *, width: int, depth: int, key: Key
-) -> Surrogate:
-    """Make a fit to nothing yet: to be trained, or loaded into."""
-    made = network(states.feature_size, 1, width=width, depth=depth, key=key)
-    return Surrogate(made, states, mean, scale, jnp.zeros(()))
+    sizes = {"width": width, "depth": depth}
+    unfitted = unfitted_surrogate(world.states, mean, scale, **sizes, key=network_key)
+    fitted = _fit(unfitted, states[:num_states], bounds[:num_states], num_updates, fit_key)
+    errors = jax.vmap(fitted)(states[num_states:]) - bounds[num_states:]
+    return eqx.tree_at(lambda made: made.error, fitted, jnp.sqrt(jnp.mean(errors**2)))
 
 
 @eqx.filter_jit
-def _evaluate(
-    channel: AbstractChannel,
-    world: AbstractWorld,
-    count: int,
-    num_samples: int,
-    state_key: Key,
-    draw_key: Key,
-) -> tuple[Float[Array, "states state"], Float[Array, " states"]]:
-    """Evaluate the channel at states from everywhere."""
+def _sample(world: AbstractWorld, keys: Array) -> Float[Array, "states state"]:
+    """Sample states from the whole region."""
     region = world.state_distribution()
-    keys = jax.random.split(state_key, count)
-    states = jax.vmap(lambda key: region.sample(key=key))(keys)
+    return jax.vmap(lambda key: region.sample(key=key))(keys)
 
-    def of_state(inputs: tuple[State, Key]) -> Scalar:
-        state, key = inputs
-        return empowerment(channel, world, state, num_samples=num_samples, key=key).value
 
-    draws = jax.random.split(draw_key, count)
-    return states, jax.lax.map(of_state, (states, draws), batch_size=_AT_ONCE)
+def unfitted_surrogate(
+    states: Box, mean: Scalar, scale: Scalar, *, width: int, depth: int, key: Key
+) -> Surrogate:
+    """Build an untrained surrogate."""
+    untrained = network(states.feature_size, 1, width=width, depth=depth, key=key)
+    return Surrogate(untrained, states, mean, scale, jnp.zeros(()))
 
 
 @eqx.filter_jit
@@ -127,24 +118,20 @@ def _fit(
     num_updates: int,
     key: Key,
 ) -> Surrogate:
-    """Descend the square of what the fit is off by."""
-    schedule = optax.cosine_decay_schedule(_LEARNING_RATE, num_updates)
-    optimiser = optax.adam(schedule)
-    parameters, rest = eqx.partition(surrogate.network, eqx.is_inexact_array)
+    """Minimise the mean square error of the fit."""
     features = jax.vmap(surrogate.states.features)(states)
     wanted = (bounds - surrogate.mean) / surrogate.scale
 
-    def loss(parameters: Network, chosen: Array) -> Scalar:
-        found = jax.vmap(eqx.combine(parameters, rest))(features[chosen])[:, 0]
-        return jnp.mean((found - wanted[chosen]) ** 2)
-
-    def update(carry, key: Key):
-        parameters, state = carry
+    def loss(network: Network, target: None, inputs: None, key: Key) -> tuple[Scalar, None]:
         chosen = jax.random.randint(key, (_BATCH,), 0, len(features))
-        with jax.numpy_dtype_promotion("standard"):  # Adam counts in whole numbers.
-            changes, state = optimiser.update(jax.grad(loss)(parameters, chosen), state)
-        return (eqx.apply_updates(parameters, changes), state), None
+        fitted = jax.vmap(network)(features[chosen])[:, 0]
+        return jnp.mean((fitted - wanted[chosen]) ** 2), None
 
-    start = parameters, optimiser.init(parameters)
-    (parameters, _), _ = jax.lax.scan(update, start, jax.random.split(key, num_updates))
-    return eqx.tree_at(lambda made: made.network, surrogate, eqx.combine(parameters, rest))
+    optimiser = optax.scale_by_adam()
+    memory = optimiser.init(eqx.filter(surrogate.network, eqx.is_inexact_array))
+    rates = optimise.full_cosine(_LEARNING_RATE, num_updates)
+    keys = jax.random.split(key, num_updates)
+    (fitted, *_), _ = optimise.descend(
+        loss, (surrogate.network, memory, None), (None, rates, keys), optimiser=optimiser
+    )
+    return eqx.tree_at(lambda made: made.network, surrogate, fitted)

@@ -1,32 +1,21 @@
-"""Reports: tables and figures, made from what is on disk."""
+"""Reports: landscapes, figures, video and the page, made from files; knows no particular system."""
 
 from empowerment.report.figures import check_drawable, draw_landscape
+from empowerment.report.landscape import Landscape, read_landscape, write_landscape
 from empowerment.report.model import draw_model_evaluation
-from empowerment.report.page import FILM, write_report
-from empowerment.report.tables import (
-    Landscape,
-    check_writable,
-    read_landscape,
-    read_states,
-    to_csv,
-    write_columns,
-    write_landscape,
-)
-from empowerment.report.video import read_film, write_film
+from empowerment.report.page import Section, write_report
+from empowerment.report.video import VIDEO, read_video, write_video
 
 __all__ = [
-    "FILM",
+    "VIDEO",
     "Landscape",
+    "Section",
     "check_drawable",
-    "check_writable",
     "draw_landscape",
     "draw_model_evaluation",
-    "read_film",
     "read_landscape",
-    "read_states",
-    "to_csv",
-    "write_columns",
-    "write_film",
+    "read_video",
     "write_landscape",
     "write_report",
+    "write_video",
 ]

@@ -9,23 +9,21 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from empowerment.report.tables import Landscape
+from empowerment.report.landscape import Landscape
 
 _COLOURS = "viridis"
 _DARKEST = 0.2
-"""The share of a map that may be darker than the scale: a few states without any power
-would otherwise take all colours."""
+"""Fraction of a map that may be darker than the colour scale: a few states with hardly any
+empowerment would otherwise use up all colours."""
 
 _FLAT = 0.02
-"""Nats below which differences are not worth a colour."""
-
-_UNITS = {"angle": "rad", "velocity": "rad/s"}
+"""Difference in nats below which a landscape counts as flat."""
 
 _FINENESS = 8
-"""Points that are drawn for each state along an axis of a map."""
+"""Points drawn for each state along an axis of a map."""
 
 Limits = tuple[float, float]
-"""The least and the most that the colours tell apart, in nats."""
+"""Limits of the colour scale, in nats."""
 
 
 def draw_landscape(landscape: Landscape, path: Path) -> None:
@@ -35,8 +33,8 @@ def draw_landscape(landscape: Landscape, path: Path) -> None:
     walls, other states become dots.
 
     Args:
-        landscape: What to draw.
-        path: The file; its ending says the format (png, pdf, svg).
+        landscape: The landscape.
+        path: The file; its suffix determines the format (png, pdf, svg).
     """
     check_drawable(landscape.names, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +48,7 @@ def draw_landscape(landscape: Landscape, path: Path) -> None:
 
 
 def check_drawable(names: tuple[str, ...], path: Path) -> None:
-    """Raise a `ValueError` if there is no picture of so many axes or in such a file."""
+    """Raise a `ValueError` if so many axes, or such a file, cannot be drawn."""
     if len(names) > 2:
         raise ValueError(f"Expected at most two coordinates for a figure; got {', '.join(names)}.")
     formats = plt.figure().canvas.get_supported_filetypes()
@@ -65,16 +63,17 @@ def check_drawable(names: tuple[str, ...], path: Path) -> None:
 def paint_landscape(
     figure: Figure, axes: Axes, landscape: Landscape, *, limits: Limits | None = None
 ) -> None:
-    """Put the empowerment into the axes, in the way that suits the states.
+    """Draw a landscape into axes: as a map, tiles, dots or a line, whatever suits its states.
 
     Args:
-        figure: Where there is room for a bar of colours.
+        figure: Gets the colour bar.
         axes: Where to draw.
-        landscape: What to draw.
-        limits: Of the colours of a map; chosen to suit the landscape if not given.
+        landscape: The landscape.
+        limits: Limits of the colour scale; by default chosen to suit the landscape.
     """
     value = landscape.empowerment
-    labels = [_label(name) for name in landscape.names]
+    units = landscape.about.get("units", {})
+    labels = [f"{name} / {units[name]}" if name in units else name for name in landscape.names]
     axes.set_xlabel(labels[0])
     if len(labels) == 1:
         order = np.argsort(landscape.states[:, 0])
@@ -94,7 +93,7 @@ def paint_landscape(
 
 
 def colour_limits(landscape: Landscape) -> Limits:
-    """Choose what the colours of a map tell apart; a flat one is all of the middle colour."""
+    """Choose the limits of the colour scale; a flat landscape gets the middle colour."""
     value = landscape.empowerment
     low, high = float(np.quantile(value, _DARKEST)), float(value.max())
     if high - low < _FLAT:
@@ -109,12 +108,12 @@ def _paint_map(
     value: Float[np.ndarray, " states"],
     limits: Limits,
 ) -> Any:
-    """Draw a full grid as a smooth map with lines of equal empowerment."""
+    """Draw a full grid as a smooth map with contour lines."""
     order = np.lexsort((y, x))
     columns, rows = np.unique(x), np.unique(y)
     table = value[order].reshape(len(columns), len(rows)).T
     low, high = limits
-    # Values are made finer, not colours: those between yellow and blue are not on the scale.
+    # Interpolate values, not colours: those between yellow and blue are not on the scale.
     fine = _finer(_finer(table).T).T
     image = axes.pcolormesh(
         _finer(columns),
@@ -134,7 +133,7 @@ def _paint_map(
 
 
 def _finer(values: Float[np.ndarray, "... points"]) -> Float[np.ndarray, "... finer"]:
-    """Put points between points, on straight lines, along the last axis."""
+    """Interpolate linearly along the last axis."""
     count = values.shape[-1]
     places = np.linspace(0, count - 1, _FINENESS * (count - 1) + 1)
     before = np.minimum(places.astype(int), max(count - 2, 0))
@@ -150,7 +149,7 @@ def _paint_cells(
     value: Float[np.ndarray, " states"],
     drawing: str,
 ) -> Any:
-    """Draw the cells of a discrete world as tiles, and the walls between them."""
+    """Draw the cells of a discrete world as tiles, with the walls between them."""
     lines = drawing.strip("\n").split("\n")
     height, width = (len(lines) + 1) // 2, (max(map(len, lines)) + 1) // 2
     table = np.full((height, width), np.nan)
@@ -167,12 +166,8 @@ def _paint_cells(
     return image
 
 
-def _label(name: str) -> str:
-    return f"{name} / {_UNITS[name]}" if name in _UNITS else name
-
-
 def _title(about: dict[str, Any]) -> str:
-    """Say what is seen, with the noise it depends on."""
+    """Return a title that names the noise, on which every figure depends."""
     steps = about["steps"]
     title = f"{about['world']}: {about['estimator']} {steps}-step empowerment"
     if "noise" not in about:

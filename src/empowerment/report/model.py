@@ -1,4 +1,4 @@
-"""Pictures of how a model predicts."""
+"""Figure of the predictions of a model."""
 
 from pathlib import Path
 
@@ -7,23 +7,23 @@ import matplotlib.pyplot as plt
 from empowerment.model import ModelEvaluation
 
 
-def draw_model_evaluation(found: ModelEvaluation, path: Path) -> None:
-    """Draw errors by horizon beside what is trivial, and how well intervals cover.
+def draw_model_evaluation(evaluation: ModelEvaluation, path: Path) -> None:
+    """Draw prediction errors by horizon beside trivial predictors, and the coverage of intervals.
 
     Args:
-        found: Of a model.
-        path: The file; its ending says the format (png, pdf, svg).
+        evaluation: Evaluation of a model.
+        path: The file; its suffix determines the format (png, pdf, svg).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     figure, (errors, cover) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     labels = {"persistence": "persistence", "linear": "linear model", "model": "learnt model"}
     for name, label in labels.items():
-        errors.plot(found.horizons, getattr(found, name), marker="o", label=label)
+        errors.plot(evaluation.horizons, getattr(evaluation, name), marker="o", label=label)
     errors.set_yscale("log")
     errors.set_xlabel("steps ahead")
     errors.set_ylabel("mean square error / variance")
     errors.legend(fontsize=8)
-    cover.plot(found.horizons, found.coverage, marker="o", color="C2")
+    cover.plot(evaluation.horizons, evaluation.coverage, marker="o", color="C2")
     cover.axhspan(0.85, 0.95, color="0.9")
     cover.axhline(0.9, color="0.6", linewidth=1)
     cover.set_ylim(0, 1)

@@ -1,4 +1,4 @@
-"""A figure of how a loop in real time went."""
+"""Histograms of the timing of a real-time loop."""
 
 from pathlib import Path
 
@@ -12,22 +12,22 @@ from empowerment.report.figures import check_drawable
 
 _BINS = 60
 _LEAST = 1e-2
-"""Microseconds; what is shorter is shown as that."""
+"""Microseconds: the left end of the histograms."""
 
 
 def draw_timing(timing: Timing, path: Path) -> None:
-    """Draw histograms of how long steps took, and how far periods were off.
+    """Draw histograms of computing time and of jitter.
 
     Args:
-        timing: How the loop went.
-        path: The file; its ending says the format.
+        timing: Timing of the loop.
+        path: The file; its suffix determines the format.
     """
     check_drawable((), path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.2), layout="constrained", sharey=True)
     try:
         _histogram(axes[0], timing.computing, "step / µs")
-        _histogram(axes[1], timing.jitter, "period off by / µs")
+        _histogram(axes[1], timing.jitter, "jitter / µs")
         axes[0].set_ylabel("cycles")
         figure.suptitle(
             f"{timing.rate:g} Hz, {len(timing.begun)} cycles, {timing.num_missed} missed",
@@ -39,7 +39,7 @@ def draw_timing(timing: Timing, path: Path) -> None:
 
 
 def _histogram(axes: Axes, values: Float[np.ndarray, " values"], label: str) -> None:
-    """Draw one over a logarithmic axis, with a line at the 99th percentile."""
+    """Draw a histogram over a logarithmic axis, with a line at the 99th percentile."""
     axes.set_xlabel(label)
     if not values.size:
         return

@@ -1,4 +1,4 @@
-"""Films: frames to a file that every player can show, and back."""
+"""Video files: frames to MP4, and back."""
 
 import contextlib
 import warnings
@@ -9,19 +9,22 @@ import imageio.v3 as iio
 import numpy as np
 from jaxtyping import UInt8
 
+VIDEO = "episode.mp4"
+"""Name of the video of an episode in a run folder."""
+
 _MULTIPLE = 16
-"""Sizes of frames that every player can show."""
+"""Frame sizes that every player supports are multiples of this."""
 
 
-def write_film(
+def write_video(
     frames: UInt8[np.ndarray, "frames height width 3"], path: Path, *, fps: float
 ) -> None:
-    """Write frames to an MP4 file, cut to a size that every player can show.
+    """Write frames to an MP4 file, cropped to a size that every player supports.
 
     Args:
-        frames: The pictures.
+        frames: The frames.
         path: The file.
-        fps: Frames in a second.
+        fps: Frames per second.
     """
     high, wide = (side // _MULTIPLE * _MULTIPLE for side in frames.shape[1:3])
     top, left = (frames.shape[1] - high) // 2, (frames.shape[2] - wide) // 2
@@ -30,8 +33,8 @@ def write_film(
         iio.imwrite(path, shown, fps=fps, codec="h264", plugin="FFMPEG")
 
 
-def read_film(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], float]:
-    """Read the frames of a film, and how many there are in a second.
+def read_video(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], float]:
+    """Read the frames of a video and its frames per second.
 
     Args:
         path: The file.
@@ -43,9 +46,9 @@ def read_film(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], f
 
 @contextlib.contextmanager
 def _ffmpeg() -> Iterator[None]:
-    """Let ffmpeg be started and stopped without warnings.
+    """Suppress warnings when ffmpeg is started and stopped.
 
-    JAX warns of every fork, but this one touches nothing of JAX's; imageio leaves it to Python to
+    JAX warns of every fork, but this one does not touch JAX; imageio leaves it to Python to
     close the pipes.
     """
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Worlds: systems that can be imagined in, known or learnt."""
+"""Simulated worlds and their rollouts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
     "doorways": partial(Grid, DOORWAYS),
     "slippery": partial(Grid, DOORWAYS, slip=0.2),
 }
-"""The worlds that can be called by name, each with its defaults."""
+"""Named worlds, as factories with default parameters."""
 
 __all__ = [
     "DOORWAYS",

@@ -1,4 +1,4 @@
-"""The ball in a box."""
+"""The ball in a box, in closed form."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -37,20 +37,20 @@ class Ball(AbstractWorld):
 
     @property
     def actions(self) -> Box:
-        """Any move up to the longest."""
+        """Moves of at most `max_step` along each axis."""
         high = jnp.broadcast_to(self.max_step, (2,))
         return Box(-high, high, ("move_x", "move_y"))
 
     def initial(self) -> Uniform:
-        """Give any position in the box."""
+        """Return the uniform distribution over the box."""
         return self.states.uniform()
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give the position after a move that ends at the walls."""
+        """Return the distribution of the position after a move, clipped at the walls."""
         move = jnp.clip(action, -self.max_step, self.max_step)
         position = jnp.clip(state + move, 0, self.side)
         return Gaussian(position, jnp.broadcast_to(self.process_noise, (2,)))
 
     def emission(self, state: State) -> Gaussian:
-        """Give the position, seen with the resolution."""
+        """Return the position with noise of the resolution."""
         return Gaussian(state, jnp.broadcast_to(self.resolution, (2,)))

@@ -1,4 +1,4 @@
-r"""What can be imagined in: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and how to unroll them."""
+r"""Base classes of worlds: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and bounds on states and actions."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,30 +15,26 @@ from empowerment.distributions import AbstractDistribution, Gaussian, Uniform
 from empowerment.types import Action, State
 
 if TYPE_CHECKING:
-    # A type checker takes equinox's for a field, and asks every world for it as an
-    # argument, also where it is a property.
+    # Type checkers take equinox's AbstractVar for a field and require it as an argument
+    # of every world, even where it is a property.
     from typing import ClassVar as AbstractVar
 else:
     from equinox import AbstractVar
 
 
 def as_array(value: Array | np.ndarray | Sequence[float | int] | float | int) -> Array:
-    """Convert to an array of the default float type, so that nothing is weakly typed."""
+    """Convert to a strongly typed array of the default float type."""
     return jnp.asarray(value, dtype=float)
 
 
-_PARTS = ("mean", "scale")
-"""Of a Gaussian."""
-
-
 class Box(eqx.Module):
-    """A region with named axes: where states are looked at, or what actions are allowed.
+    """A box with named axes: bounds of states or actions.
 
     Args:
-        low: The lower corner.
-        high: The upper corner; infinite where there is no limit.
-        names: A word for each axis.
-        angles: The names of those axes that are angles, in radians: they come round.
+        low: The lower corner; minus infinity where unbounded.
+        high: The upper corner; infinity where unbounded.
+        names: The name of each axis.
+        angles: The names of the periodic axes, angles in radians.
     """
 
     low: Float[Array, " size"] = eqx.field(converter=as_array)
@@ -47,7 +43,7 @@ class Box(eqx.Module):
     angles: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
-        """Refuse a box without axes, with axes that do not match, or turned inside out."""
+        """Check that there are axes, that shapes match and that low is below high."""
         if not self.names:
             raise ValueError("Expected a box to have at least one axis; got none.")
         if not self.low.shape == self.high.shape == (len(self.names),):
@@ -72,23 +68,23 @@ class Box(eqx.Module):
 
     @property
     def finite(self) -> bool:
-        """Whether every side has a limit."""
+        """Whether all bounds are finite."""
         return bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high)))
 
     @property
     def centre(self) -> Float[Array, " size"]:
-        """The middle; the place nearest to zero on an axis without limits."""
+        """The midpoint; on an unbounded axis, the admissible value closest to zero."""
         middle = 0.5 * (self.low + self.high)
         nearest = jnp.clip(jnp.zeros_like(middle), self.low, self.high)
         return jnp.where(jnp.isfinite(middle), middle, nearest)
 
     @property
     def feature_size(self) -> int:
-        """The number of features of a place in the box."""
+        """The number of features of a point."""
         return self.size + len(self.angles)
 
     def features(self, place: Float[Array, " size"]) -> Float[Array, " features"]:
-        """Scale a place to order one, as networks see it; an angle becomes cosine and sine."""
+        """Compute network inputs of order one; an angle becomes its cosine and sine."""
         centre, half_width = jax.lax.stop_gradient((self.centre, 0.5 * (self.high - self.low)))
         scaled = 2 * (place - centre) / half_width
         parts = []
@@ -100,7 +96,7 @@ class Box(eqx.Module):
         return jnp.stack(parts)
 
     def uniform(self) -> Uniform:
-        """The uniform distribution over the box."""
+        """Return the uniform distribution over the box."""
         return Uniform(self.low, self.high)
 
 
@@ -108,42 +104,43 @@ class AbstractWorld(eqx.Module):
     r"""A controllable system with continuous states, differentiable and unbatched.
 
     Karl et al. (2018), Eq. 1 (eq:joint_dynamics): $z_1 \sim \rho$, $z_{t+1} \sim
-    p(z_{t+1}|z_t, u_t)$; what is perceived of a state is $x \sim p(x|z)$.
+    p(z_{t+1}|z_t, u_t)$; the perceived observation of a state is $x \sim p(x|z)$.
 
     Deviation: the paper states no noise. A channel without noise carries infinitely
     much information, so a world without noise is refused at construction.
     """
 
     states: AbstractVar[Box]
-    """Where states are looked at: the axes of a landscape. States may leave it."""
+    """The region of interest, the axes of a landscape. States may leave it."""
 
     actions: AbstractVar[Box]
-    """What actions are allowed."""
+    """The admissible actions."""
 
     @abstractmethod
     def initial(self) -> AbstractDistribution:
-        r"""Give the distribution of the first state, $\rho(z_1)$."""
+        r"""Return the distribution of the initial state, $\rho(z_1)$."""
 
     def state_distribution(self) -> AbstractDistribution:
-        """Give states from all over the world: where a channel is to be right."""
+        """Return the distribution of states on which channels are trained."""
         return self.states.uniform()
 
     @abstractmethod
     def transition(self, state: State, action: Action) -> Gaussian:
-        r"""Give the distribution of the successor, $p(z'|z,u)$."""
+        r"""Return the distribution of the successor, $p(z'|z,u)$."""
 
     @abstractmethod
     def emission(self, state: State) -> Gaussian:
-        r"""Give the distribution of what is perceived of a state, $p(x|z)$."""
+        r"""Return the distribution of the observation of a state, $p(x|z)$."""
 
     def __check_init__(self):
-        """Refuse wrong shapes, values that are not finite, and a lack of noise."""
+        """Check shapes, finiteness and noise of the two distributions."""
         if _is_traced(self):
             return
         state, action = self.states.centre, self.actions.centre
         transition, emission = self.transition(state, action), self.emission(state)
         for name, given in (("transition", transition), ("emission", emission)):
-            shapes = [getattr(getattr(given, part, None), "shape", None) for part in _PARTS]
+            parts = (getattr(given, "mean", None), getattr(given, "scale", None))
+            shapes = [getattr(part, "shape", None) for part in parts]
             if not isinstance(given, Gaussian) or shapes[0] != shapes[1]:
                 raise ValueError(
                     f"Expected the {name} of {type(self).__name__} to be a Gaussian with a scale "
@@ -167,25 +164,24 @@ class AbstractWorld(eqx.Module):
             raise ValueError(
                 f"Expected {type(self).__name__} to have positive noise; got a "
                 f"transition of scale {transition.scale.tolist()} and an emission of "
-                f"scale {emission.scale.tolist()}. Without noise every action leaves a "
-                "mark that can be read exactly and empowerment is infinite: give a "
-                "resolution above zero."
+                f"scale {emission.scale.tolist()}. Without noise every action can be "
+                "inferred exactly and empowerment is infinite: set a resolution above zero."
             )
 
 
 def _is_traced(module: eqx.Module) -> bool:
-    """Whether a module is being built inside a JAX transformation: no values to check."""
+    """Whether a module is built inside a JAX transformation, where values are unknown."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(module))
 
 
 class Bounded(AbstractWorld):
-    r"""A world whose actions live before the squash: any real number is allowed.
+    r"""A world whose actions live before the squash: unbounded real numbers.
 
-    The action $a$ acts as $u = c + w \tanh a$, with $c$ the middle and $w$ half the
-    width of the allowed actions (Karl et al. (2018), App. A.2.1).
+    The action $a$ acts as $u = c + w \tanh a$, with $c$ the centre and $w$ half the
+    width of the admissible actions (Karl et al. (2018), App. A.2.1).
 
     Args:
-        world: A world with finite limits on its actions.
+        world: A world with finite action bounds.
     """
 
     world: AbstractWorld
@@ -204,22 +200,22 @@ class Bounded(AbstractWorld):
         self.actions = Box(-unbounded, unbounded, world.actions.names)
 
     def squash(self, action: Action) -> Action:
-        """Map any action to an allowed one."""
+        """Map an unbounded action to an admissible one."""
         allowed = self.world.actions
         return allowed.centre + 0.5 * (allowed.high - allowed.low) * jnp.tanh(action)
 
     def initial(self) -> AbstractDistribution:
-        """Give the distribution of the first state of the world within."""
+        """Return the initial distribution of the wrapped world."""
         return self.world.initial()
 
     def state_distribution(self) -> AbstractDistribution:
-        """Give states from all over the world within."""
+        """Return the state distribution of the wrapped world."""
         return self.world.state_distribution()
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give the distribution of the successor under the squashed action."""
+        """Return the distribution of the successor under the squashed action."""
         return self.world.transition(state, self.squash(action))
 
     def emission(self, state: State) -> Gaussian:
-        """Give what is perceived of a state of the world within."""
+        """Return the emission of the wrapped world."""
         return self.world.emission(state)

@@ -21,15 +21,15 @@ MOVES = {
 
 
 class Grid(eqx.Module):
-    r"""An agent on a grid of cells that stays or moves to a neighbour; walls stop it.
+    r"""A grid world: the agent stays or moves to a neighbouring cell; walls block it.
 
-    With probability `slip` a move drawn uniformly from all five happens instead of the
-    intended one. A discrete world needs no noise: it has finitely much to tell.
+    With probability `slip` a move drawn uniformly from all five replaces the intended
+    one. A discrete world needs no noise: its information is finite.
 
     The drawing has a line for each row of cells, top row first, and a line between two
-    rows. A dot is a cell, `#` a cell that is filled in; `|` between two dots and `-`
-    between two rows are walls. `cells` lists the (x, y) of each cell, x to the right and
-    y upwards from the lower left; states count along it.
+    rows. A dot is a cell, `#` a blocked cell; `|` between two dots and `-` between two
+    rows are walls. `cells` lists the (x, y) of each cell, x to the right and y upwards
+    from the lower left; a state is an index into it.
 
     ```text
     . .|.
@@ -39,7 +39,7 @@ class Grid(eqx.Module):
 
     Args:
         drawing: The grid as text.
-        slip: The probability that a move goes astray.
+        slip: The probability that a move is random.
     """
 
     drawing: str = eqx.field(static=True)
@@ -54,25 +54,26 @@ class Grid(eqx.Module):
         self.kernel = jnp.asarray(_kernel(self.cells, walls, slip), dtype=float)
 
     def initial(self) -> Categorical:
-        """Give any cell."""
+        """Return the uniform distribution over cells."""
         size = len(self.cells)
         return Categorical(jnp.full((size,), 1.0 / size))
 
     def transition(self, state: Cell, action: Move) -> Categorical:
-        """Give the distribution of the next cell."""
+        """Return the distribution of the next cell."""
         return Categorical(self.kernel[state, action])
 
     def emission(self, state: Cell) -> Categorical:
-        """Give the cell itself: it is perceived without error."""
+        """Return the cell itself, perceived without noise."""
         return Categorical(jnp.eye(len(self.cells))[state])
 
 
 def _read(
     drawing: str,
 ) -> tuple[tuple[tuple[int, int], ...], set[frozenset[tuple[int, int]]]]:
-    """Read the cells of a drawing and the walls between them."""
+    """Parse the cells of a drawing and the walls between them."""
     lines = drawing.strip("\n").split("\n")
-    above = len(drawing) - len(drawing.lstrip("\n"))  # blank lines count in a complaint
+    # Leading blank lines count in the line numbers of errors.
+    above = len(drawing) - len(drawing.lstrip("\n"))
     height, width = (len(lines) + 1) // 2, max(map(len, lines))
     canvas = [line.ljust(width) for line in lines]
     cells, walls = [], set()
@@ -101,7 +102,7 @@ def _kernel(
     walls: set[frozenset[tuple[int, int]]],
     slip: float,
 ) -> Float[np.ndarray, "cells moves cells"]:
-    """Tabulate the probability of each next cell, for each cell and move."""
+    """Compute the transition kernel: the probability of each next cell."""
     index = {cell: number for number, cell in enumerate(cells)}
     kernel = np.zeros((len(cells), len(MOVES), len(cells)))
     for (number, (x, y)), (move, (dx, dy)) in itertools.product(

@@ -1,4 +1,4 @@
-"""The linear-Gaussian system: everything about it is known in closed form."""
+"""Linear-Gaussian systems."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,10 +20,9 @@ class LinearGaussian(AbstractWorld):
         control: $B$.
         observation: $C$.
         process_noise: $q$, one scale for each coordinate of the state.
-        resolution: $r$, one scale for each coordinate of what is perceived.
-        states: Where states are looked at; first states are uniform in it.
-        actions: What actions are allowed; infinite limits leave the power to
-            whoever asks.
+        resolution: $r$, one scale for each coordinate of the observation.
+        states: The region of interest; initial states are uniform in it.
+        actions: The admissible actions; they may be unbounded.
     """
 
     dynamics: Float[Array, "state state"] = eqx.field(converter=as_array)
@@ -35,23 +34,23 @@ class LinearGaussian(AbstractWorld):
     actions: Box
 
     def initial(self) -> AbstractDistribution:
-        """Give any state of the region that is looked at."""
+        """Return the uniform distribution over `states`."""
         return self.states.uniform()
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give the linear successor with process noise."""
+        """Return the distribution of the linear successor."""
         return Gaussian(self.dynamics @ state + self.control @ action, self.process_noise)
 
     def emission(self, state: State) -> Gaussian:
-        """Give the linear observation with its noise."""
+        """Return the distribution of the linear observation."""
         return Gaussian(self.observation @ state, self.resolution)
 
 
 def double_integrator(resolution: float = 0.05) -> LinearGaussian:
-    """Make a cart on a rail: position and velocity, moved by a bounded force.
+    """Build a cart on a rail: position and velocity, moved by a bounded force.
 
     Args:
-        resolution: The scale of the noise on what is perceived, on both coordinates.
+        resolution: The scale of the noise on the perceived state, on both coordinates.
 
     Returns:
         The world, with steps of 0.1 s and a force of at most 1.

@@ -51,23 +51,23 @@ class Pendulum(AbstractWorld):
 
     @property
     def states(self) -> Box:
-        """One turn, at every speed."""
+        """One full turn, at all velocities."""
         high = jnp.stack([as_array(jnp.pi), self.max_speed])
         return Box(-high, high, ("angle", "velocity"), angles=("angle",))
 
     @property
     def actions(self) -> Box:
-        """Any torque up to the limit."""
+        """Torques up to the limit."""
         return Box(-self.max_torque[None], self.max_torque[None], ("torque",))
 
     def initial(self) -> Uniform:
-        """Give any angle, nearly at rest, as Gymnasium's pendulum does."""
+        """Return the initial distribution of Gymnasium's pendulum: any angle, low velocity."""
         speed = jnp.minimum(as_array(1.0), self.max_speed)
         high = jnp.stack([as_array(jnp.pi), speed])
         return Uniform(-high, high)
 
     def transition(self, state: State, action: Action) -> Gaussian:
-        """Give the state one interval later."""
+        """Return the distribution of the state one interval later."""
         angle, velocity = state
         torque = jnp.clip(action[0], -self.max_torque, self.max_torque)
         fall = 1.5 * self.gravity / self.length * jnp.sin(angle)
@@ -79,5 +79,5 @@ class Pendulum(AbstractWorld):
         return Gaussian(successor, jnp.broadcast_to(self.process_noise, (2,)))
 
     def emission(self, state: State) -> Gaussian:
-        """Give angle and velocity, seen with the resolution."""
+        """Return angle and velocity with noise of the resolution."""
         return Gaussian(state, jnp.broadcast_to(self.resolution, (2,)))

@@ -1,4 +1,4 @@
-"""What follows from a plan: sampled, on average, or as a density."""
+"""Open-loop rollouts of plans: samples, means and closed-form densities."""
 
 import equinox as eqx
 import jax
@@ -10,20 +10,20 @@ from empowerment.types import Action, Key, Observation, Plan, State
 from empowerment.worlds.base import AbstractWorld, Box
 
 _NUM_NOISE_SAMPLES = 64
-"""Random states and actions at which the noise of a world is looked at."""
+"""Random states and actions at which the noise of a world is examined."""
 
 _LIMIT_SHARE = 0.8
-"""The share of the values in switching plans that are limits of the action."""
+"""The fraction of values in switching plans that are action bounds."""
 
 
 def unroll(
     world: AbstractWorld, state: State, plan: Plan, *, key: Key
 ) -> Float[Array, "steps state"]:
-    r"""Sample the states that a plan leads through, $z_{t+1}, \ldots, z_{t+n}$.
+    r"""Sample the states along a plan, $z_{t+1}, \ldots, z_{t+n}$.
 
     Args:
-        world: The world to imagine in.
-        state: The state $z_t$ to start from; it is not part of the result.
+        world: The world.
+        state: The start state $z_t$; it is not part of the result.
         plan: The actions $u_{t:t+n-1}$.
         key: Consumed.
 
@@ -33,17 +33,17 @@ def unroll(
 
     def step(state: State, inputs: tuple[Action, State]) -> tuple[State, State]:
         action, noise = inputs
-        given = world.transition(state, action)
-        successor = given.mean + given.scale * noise
+        transition = world.transition(state, action)
+        successor = transition.mean + transition.scale * noise
         return successor, successor
 
-    # All noise at once: a key for each step costs more than the step.
+    # All noise is drawn at once: splitting a key per step costs more than the step.
     noise = jax.random.normal(key, (plan.shape[0], state.size), state.dtype)
     return jax.lax.scan(step, state, (plan, noise))[1]
 
 
 def mean_observation(world: AbstractWorld, state: State, plan: Plan) -> Observation:
-    """Give the mean of what is perceived after a plan, if nothing is random on the way."""
+    """Compute the mean observation after a plan, without process noise."""
 
     def step(state: State, action: Action) -> tuple[State, None]:
         return world.transition(state, action).mean, None
@@ -52,10 +52,10 @@ def mean_observation(world: AbstractWorld, state: State, plan: Plan) -> Observat
 
 
 def observation_density(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
-    r"""Give the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
+    r"""Return the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
 
-    Known for transitions without noise, and for a single step if the noise of the
-    transition shows on each perceived axis independently: `has_closed_form_density` tells.
+    Valid for noise-free transitions, and for a single step if the process noise is
+    independent on each perceived axis; see `has_closed_form_density`.
     """
 
     def step(state: State, action: Action) -> tuple[State, None]:
@@ -70,10 +70,10 @@ def observation_density(world: AbstractWorld, state: State, plan: Plan) -> Gauss
 
 
 def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bool:
-    """Tell whether `observation_density` is right for plans of so many steps, at sampled states."""
-    scales, spread = _noise(world, jax.random.split(key, _NUM_NOISE_SAMPLES))
-    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(spread))
-    independent = bool(jnp.all(jnp.abs(spread - diagonal) <= 1e-6 * jnp.abs(spread).max()))
+    """Check at sampled states whether `observation_density` is valid for this many steps."""
+    scales, covariance = _noise(world, jax.random.split(key, _NUM_NOISE_SAMPLES))
+    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(covariance))
+    independent = bool(jnp.all(jnp.abs(covariance - diagonal) <= 1e-6 * jnp.abs(covariance).max()))
     return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
 
 
@@ -81,7 +81,7 @@ def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bo
 def _noise(
     world: AbstractWorld, keys: Array
 ) -> tuple[Float[Array, "samples state"], Float[Array, "samples observation observation"]]:
-    """Give the scale of the transition at random states, and how it shows in what is seen."""
+    """Compute scales of process noise at random states, and its perceived covariance."""
     low, high = world.actions.low, world.actions.high
     limited = jnp.isfinite(low) & jnp.isfinite(high)
     actions = Uniform(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0))
@@ -92,20 +92,20 @@ def _noise(
             world.state_distribution().sample(key=state_key), actions.sample(key=action_key)
         )
         gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
-        shown = gain * successor.scale[None, :]
-        return successor.scale, shown @ shown.T
+        factor = gain * successor.scale[None, :]
+        return successor.scale, factor @ factor.T
 
     return jax.vmap(of_sample)(keys)
 
 
 def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:
-    r"""Sample the perceived successor: what is seen after the last action of a plan.
+    r"""Sample the perceived successor: the observation after the last action of a plan.
 
     Process noise enters at every step, the noise of the emission once.
 
     Args:
-        world: The world to imagine in.
-        state: The state $z_t$ to start from.
+        world: The world.
+        state: The start state $z_t$.
         plan: The actions $u_{t:t+n-1}$.
         key: Consumed.
 
@@ -120,10 +120,10 @@ def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Obs
 def switching_plans(
     actions: Box, steps: int, count: int, *, key: Key
 ) -> Float[Array, "count steps action"]:
-    """Draw plans that hold each action at one value, then another, then the first again.
+    """Sample bang-bang plans: each action holds one value, then another, then the first.
 
-    Most values are limits, and the switches fall anywhere within a step: the borders of
-    reachable sets are made of such plans.
+    Most values are action bounds, and switches fall anywhere within a step. Plans on the
+    boundary of reachable sets have this form.
     """
     shape = (count, 1, actions.size)
     switch_key, value_key, limit_key, once_key = jax.random.split(key, 4)

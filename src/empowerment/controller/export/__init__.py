@@ -1,4 +1,4 @@
-"""Controllers for where there is no Python, or another runtime: C, ONNX, npz."""
+"""Export of controllers to C, ONNX and npz."""
 
 from empowerment.controller.export.exporting import FORMATS, export
 from empowerment.controller.export.validation import Validation

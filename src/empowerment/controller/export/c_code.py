@@ -1,4 +1,4 @@
-"""C99: a header with the step, and one with the weights."""
+"""Export to C99: one header with the step, one with the weights."""
 
 import ctypes
 import shutil
@@ -9,31 +9,25 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.controller.bundle import LEAST_SCALE, Bundle
-from empowerment.controller.export.c_template import (
-    FILTER,
-    HARNESS,
-    HEADER,
-    NO_FILTER,
-    WEIGHTS,
-)
+from empowerment.controller.bundle import Bundle
+from empowerment.controller.export.c_template import FILTER, HARNESS, HEADER, NO_FILTER, WEIGHTS
 from empowerment.controller.folding import Layer, fold
 
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
-"""What the code compiles with, without a warning."""
+"""Compiler flags under which the code compiles without warnings."""
 
 _PER_LINE = 8
 
 
 def c_files(bundle: Bundle, name: str) -> dict[str, str]:
-    """Write the code.
+    """Generate the code.
 
     Args:
-        bundle: The controller.
-        name: What every symbol begins with.
+        bundle: The controller bundle.
+        name: Prefix of every symbol.
 
     Returns:
-        The text of each file, by its name.
+        The text of each file, by file name.
     """
     about = bundle.description
     folded = fold(bundle)
@@ -63,9 +57,9 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
         "DONE": about.action_size,
         "LATENT": about.latent_size,
         "MEMORY": about.memory_size,
-        "FIRST": about.num_initial,
+        "INITIAL": about.num_initial,
         "WIDEST": widest,
-        "LEAST": f"{LEAST_SCALE!r}f",
+        "LEAST": _number(about.least_scale),
         "VARIANCE": "softplus(raw)" if about.scales == "softplus" else "square(raw)",
         "RESIDUAL": "memory[1 + i] + " if about.residual else "",
         "NETWORKS": "\n".join(_network(name, each, folded[each]) for each in folded),
@@ -78,16 +72,16 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
 
 
 class CompiledC:
-    """The code, compiled with warnings being errors, and called from Python.
+    """The generated code, compiled with warnings as errors and callable from Python.
 
     Args:
-        bundle: The controller.
-        name: What every symbol begins with.
-        texts: The files.
-        flags: Given to the compiler besides `FLAGS`.
+        bundle: The controller bundle.
+        name: Prefix of every symbol.
+        texts: The files, see `c_files`.
+        flags: Compiler flags in addition to `FLAGS`.
 
     Raises:
-        ValueError: If there is no compiler, or it complains.
+        ValueError: If there is no compiler, or compilation fails.
     """
 
     def __init__(
@@ -95,16 +89,16 @@ class CompiledC:
     ):
         compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
         if compiler is None:
-            raise ValueError("Expected a C compiler (cc), to validate the export; there is none.")
+            raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
         with tempfile.TemporaryDirectory() as folder:
             for file, text in {**texts, "export.c": HARNESS.replace("@NAME@", name)}.items():
                 (Path(folder) / file).write_text(text)
             source, library = Path(folder) / "export.c", Path(folder) / "export.so"
             command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                first = (done.stderr.strip().splitlines() or ["nothing was said"])[0]
-                raise ValueError(f"Expected the C code to compile; {compiler} says: {first}.")
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                first = (result.stderr.strip().splitlines() or ["no message"])[0]
+                raise ValueError(f"Expected the C code to compile; {compiler} reports: {first}.")
             loaded = ctypes.CDLL(str(library))
         single = np.ctypeslib.ndpointer(np.float32, flags="C_CONTIGUOUS")
         double = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
@@ -123,7 +117,7 @@ class CompiledC:
         return action, after
 
     def times(self, observation: np.ndarray, count: int) -> np.ndarray:
-        """Give how long steps take when they are called from C, in seconds."""
+        """Measure the duration of steps called from C, in seconds."""
         memory = np.zeros(self._about.memory_size, np.float32)
         times = np.empty(count)
         self._time(observation, memory, count, times)
@@ -137,13 +131,13 @@ def _filled(text: str, words: Mapping[str, object]) -> str:
 
 
 def _comment(names: tuple[str, ...]) -> str:
-    """Give names as they can be in a comment."""
+    """Make names safe inside a comment."""
     joined = ", ".join("".join(c if c.isprintable() else " " for c in name) for name in names)
     return joined.replace("*/", "* /").replace("@", "at")[:500]
 
 
 def _array(name: str, values: np.ndarray) -> str:
-    """Write an array; nine digits are single precision exactly."""
+    """Generate an array; nine digits represent single precision exactly."""
     numbers = [_number(value) for value in values.ravel().tolist()]
     lines = [
         "  " + ", ".join(numbers[i : i + _PER_LINE]) for i in range(0, len(numbers), _PER_LINE)
@@ -157,15 +151,15 @@ def _number(value: float) -> str:
 
 
 def _network(name: str, network: str, layers: list[Layer]) -> str:
-    """Write the function of a network: two buffers in turn, the last layer into the output."""
+    """Generate the function of a network; hidden layers alternate between two buffers."""
     lines = []
     source, last = "input", len(layers) - 1
     for index, layer in enumerate(layers):
         out_size, in_size = layer.weight.shape
         target = "output" if index == last else ("one", "two")[index % 2]
         each = f"{name}_{network}_{index}"
-        given = f"{each}_weight, {each}_bias, {in_size}, {out_size}, {source}, {target}"
-        lines.append(f"  {name}_dense({given});")
+        arguments = f"{each}_weight, {each}_bias, {in_size}, {out_size}, {source}, {target}"
+        lines.append(f"  {name}_dense({arguments});")
         if layer.activation != "identity":
             lines.append(f"  {name}_{layer.activation}({out_size}, {target});")
         source = target
@@ -176,7 +170,7 @@ def _network(name: str, network: str, layers: list[Layer]) -> str:
 
 
 def _features(size: int, angles: tuple[int, ...], name: str) -> str:
-    """Write how the policy sees an observation, where there is no filter."""
+    """Generate the policy's input from an observation, without a filter."""
     lines, place = [], 0
     for axis in range(size):
         if axis in angles:

@@ -1,7 +1,7 @@
-"""The C code, with words between @ that are filled in."""
+"""Templates of the C code; words between @ are placeholders."""
 
 WEIGHTS = """\
-/* The weights of @NAME@.h; generated, not to be changed by hand. */
+/* Weights of @NAME@.h. Generated; do not edit. */
 #ifndef @UPPER@_WEIGHTS_H
 #define @UPPER@_WEIGHTS_H
 
@@ -12,15 +12,15 @@ WEIGHTS = """\
 
 HEADER = """\
 /*
- * A controller, generated; not to be changed by hand. C99, no allocation, no state of its own.
+ * Controller in C99 without allocation or global state. Generated; do not edit.
  *
- *   float state[@UPPER@_STATE_SIZE] = {0};   zeros begin anew
+ *   float state[@UPPER@_STATE_SIZE] = {0};   zeros restart the controller
  *   float action[@UPPER@_ACTION_SIZE];
- *   @NAME@_step(observation, state, action, state);   once in every cycle
+ *   @NAME@_step(observation, state, action, state);   once per cycle
  *
- * If a number of the observation is not finite, the observation is missing. The action is always
- * finite and within its limits. Not to be compiled with -ffast-math, which knows no such numbers;
- * -O3 -march=native makes it several times faster.
+ * An observation that is not finite counts as missing. The action is always finite and within its
+ * limits. Do not compile with -ffast-math, which assumes finite numbers; -O3 -march=native makes
+ * it several times faster.
  *
  * Observation: @OBSERVATION_NAMES@
  * Action: @ACTION_NAMES@
@@ -37,7 +37,7 @@ HEADER = """\
 #define @UPPER@_ACTION_SIZE @DONE@
 #define @UPPER@_STATE_SIZE @MEMORY@
 #define @UPPER@_LATENT_SIZE @LATENT@
-#define @UPPER@_NUM_FIRST @FIRST@
+#define @UPPER@_NUM_INITIAL @INITIAL@
 #define @UPPER@_WIDEST @WIDEST@
 
 static inline void @NAME@_dense(const float *restrict weight, const float *restrict bias,
@@ -58,7 +58,7 @@ static inline void @NAME@_dense(const float *restrict weight, const float *restr
     for (j = 0; j < out_size; j++) output[j] += input[i] * weight[(long)i * out_size + j];
 }
 
-/* By a continued fraction at an eighth, doubled three times: no call, so that it is vectorised. */
+/* Continued fraction at an eighth, doubled three times: no calls, so that it is vectorised. */
 static inline float @NAME@_tanh_of(float x) {
   const float y = 0.125f * (x < -9.0f ? -9.0f : x > 9.0f ? 9.0f : x);
   const float z = y * y;
@@ -81,7 +81,7 @@ static inline void @NAME@_relu(int size, float *restrict values) {
 
 @NETWORKS@
 @BODY@
-/* Give the action, and the next state, which may be the same array as the last.
+/* Compute the action and the next state; next_state may be the same array as state.
    Returns whether the observation was used. */
 static inline int @NAME@_step(const float *observation, const float *state, float *action,
                               float *next_state) {
@@ -133,7 +133,7 @@ void time_steps(const float *observation, float *state, int count, double *times
   }
 }
 """
-"""What calls the code, to validate it."""
+"""Shared library that calls the code, for validation."""
 
 _FINISH = """\
   @NAME@_policy(input, relative);
@@ -167,9 +167,9 @@ static inline float @NAME@_softplus(float raw) {
 static inline float @NAME@_square(float raw) { return raw * raw + @LEAST@ * @LEAST@; }
 
 static inline void @NAME@_recognise(const float *observation, float *memory) {
-  float first[@UPPER@_NUM_FIRST * @UPPER@_OBSERVATION_SIZE], noise[@UPPER@_LATENT_SIZE];
+  float first[@UPPER@_NUM_INITIAL * @UPPER@_OBSERVATION_SIZE], noise[@UPPER@_LATENT_SIZE];
   int i, j;
-  for (j = 0; j < @UPPER@_NUM_FIRST; j++)
+  for (j = 0; j < @UPPER@_NUM_INITIAL; j++)
     for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++)
       first[j * @UPPER@_OBSERVATION_SIZE + i] = observation[i] - @NAME@_offset[i];
   @NAME@_recognition(first, noise);

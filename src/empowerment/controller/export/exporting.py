@@ -1,4 +1,4 @@
-"""Exporting: generate, validate, and only then write."""
+"""Export of controllers: generate, validate, and only then write."""
 
 import importlib.util
 import io
@@ -18,43 +18,43 @@ from empowerment.files import write_atomic
 
 _ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
 FORMATS = tuple(_ENDINGS)
-"""What can be exported to."""
+"""Export formats."""
 
 
 def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Path]]:
-    """Write a controller in another format, if it proves to be the same.
+    """Write a controller in another format, after validating it against the original.
 
-    A step takes the observation and a state, and gives the action and the next state. A state
-    of zeros begins anew; a number in the observation that is not finite means that it is missing.
-    Limits of the actions are kept; nothing else of the controller's safety is in it.
+    A step maps an observation and a state to an action and the next state. A state of zeros
+    restarts the controller; an observation that is not finite counts as missing. Action limits
+    are enforced; the other safety functions of the controller are not exported.
 
     Args:
-        bundle: The controller.
+        bundle: The controller bundle.
         format: `onnx`, `c` or `npz`.
-        path: The file. For C it ends in `.h`, and the weights go to `..._weights.h` beside it.
+        path: Output file. For C it ends in `.h`, and `..._weights.h` is written beside it.
 
     Returns:
-        How it compares with the original on a thousand random steps, and what was written.
+        The comparison with the original on a thousand random steps, and the files written.
 
     Raises:
-        ValueError: If it is not the same, or cannot be compared; then nothing is written.
+        ValueError: If the export differs or cannot be validated; then nothing is written.
     """
     if format not in _ENDINGS:
         raise ValueError(f"Expected the format to be one of {', '.join(FORMATS)}; got {format!r}.")
     if path.suffix != _ENDINGS[format]:
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
     files, step = _MAKERS[format](bundle, path)
-    found = validate(bundle, step)
+    validation = validate(bundle, step)
     for file, data in files.items():
         write_atomic(file, data)
-    return found, list(files)
+    return validation, list(files)
 
 
 def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         raise ValueError(
-            "Expected the file to have a name that can begin the names of functions, of letters, "
-            f"digits and underscores; got {path.stem!r}."
+            "Expected the file name to be one that can begin the names of functions (letters, "
+            f"digits and underscores); got {path.stem!r}."
         )
     texts = c_files(bundle, path.stem)
     files = {path.parent / name: text.encode() for name, text in texts.items()}
@@ -78,7 +78,7 @@ def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
 
 
 def _read_npz(data: bytes, path: Path) -> Bundle:
-    """Read what was just written, to see that all of it is there."""
+    """Read an archive back, to validate what is written."""
     with np.load(io.BytesIO(data)) as archive:
         arrays = {name: archive[name] for name in archive.files}
     text = arrays.pop("description").tobytes()
@@ -90,7 +90,7 @@ def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     for module in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(module) is None:
             raise ValueError(
-                f"Expected {module} to be installed, to export to ONNX; it is not. Install it by "
+                f"Expected {module} to be installed, to export to ONNX; got nothing. Run "
                 "pip install 'empowerment[onnx]'."
             )
     from empowerment.controller.export.onnx_graph import onnx_model, runtime_step

@@ -1,4 +1,4 @@
-"""ONNX: the step as a graph, written node by node."""
+"""Export to ONNX: the step as a graph, built node by node."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ import onnx  # pyright: ignore[reportMissingImports]
 import onnxruntime  # pyright: ignore[reportMissingImports]
 from onnx import TensorProto, helper, numpy_helper  # pyright: ignore[reportMissingImports]
 
-from empowerment.controller.bundle import LEAST_SCALE, Bundle
+from empowerment.controller.bundle import Bundle
 from empowerment.controller.export.validation import Step
 from empowerment.controller.folding import Layer, fold
 
 OPSET = 17
-"""Of the graph: all that runs ONNX has it."""
+"""Operator set of the graph; widely supported."""
 
-_IR_VERSION = 8  # The one that goes with it.
+_IR_VERSION = 8  # The matching IR version.
 _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh"}
 
 
 class _Graph:
-    """Nodes and constants, named as they come."""
+    """Nodes and constants, numbered in the order of creation."""
 
     def __init__(self) -> None:
         self.nodes: list = []
@@ -48,7 +48,7 @@ class _Graph:
         return self.node("Slice", value, *places)
 
     def all_finite(self, value: str) -> str:
-        """Whether all of a vector is finite, a vector of one."""
+        """Return whether all of a vector is finite, as a vector of size one."""
         odd = self.node("Or", self.node("IsNaN", value), self.node("IsInf", value))
         return self.node("Not", self.node("Cast", self._largest(odd), to=TensorProto.BOOL))
 
@@ -58,13 +58,13 @@ class _Graph:
 
 
 def onnx_model(bundle: Bundle) -> bytes:
-    """Write the step as a graph: `observation`, `state` to `action`, `next_state`.
+    """Build the graph of a step, from `observation` and `state` to `action` and `next_state`.
 
     Args:
-        bundle: The controller.
+        bundle: The controller bundle.
 
     Returns:
-        The file, which passed the checker.
+        The serialised model, which has passed ONNX's checker.
     """
     about = bundle.description
     graph, folded = _Graph(), fold(bundle)
@@ -78,10 +78,10 @@ def onnx_model(bundle: Bundle) -> bytes:
     shifted = graph.node("Sub", whole, offset)
     if size:
         latent = graph.part("state", 1, 1 + size)
-        found = _track(graph, bundle, folded, shifted, latent, begun, seen)
-        found = graph.node("Where", graph.all_finite(found), found, latent)
+        tracked = _track(graph, bundle, folded, shifted, latent, begun, seen)
+        tracked = graph.node("Where", graph.all_finite(tracked), tracked, latent)
         acts = graph.node("Or", begun, seen)
-        latent = graph.node("Where", acts, found, latent)
+        latent = graph.node("Where", acts, tracked, latent)
         value = latent
     else:
         value, acts, latent = _features(graph, bundle, whole, shifted), seen, None
@@ -101,18 +101,18 @@ def onnx_model(bundle: Bundle) -> bytes:
 
 
 def runtime_step(data: bytes) -> Step:
-    """Load a graph into onnxruntime and give its step.
+    """Load a model into onnxruntime and return its step.
 
     Args:
-        data: The file.
+        data: The serialised model.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
     def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        given = {"observation": observation, "state": memory}
-        action, after = session.run(["action", "next_state"], given)
+        inputs = {"observation": observation, "state": memory}
+        action, after = session.run(["action", "next_state"], inputs)
         return np.asarray(action), np.asarray(after)
 
     return step
@@ -127,7 +127,7 @@ def _track(
     begun: str,
     seen: str,
 ) -> str:
-    """Predict, measure and take the product; at the start, recognise."""
+    """Predict and combine with the measurement; at the start, recognise the state."""
     about = bundle.description
     size = about.latent_size
     inputs = graph.part("state", 1, about.memory_size)
@@ -151,16 +151,16 @@ def _track(
 
 
 def _variance(graph: _Graph, bundle: Bundle, raw: str) -> str:
-    """Make a squared scale of the output of a network."""
+    """Convert the raw output of a network to a squared scale."""
+    least = bundle.description.least_scale
     if bundle.description.scales == "square":
-        square = graph.node("Mul", raw, raw)
-        return graph.node("Add", square, graph.constant([LEAST_SCALE**2]))
-    scale = graph.node("Add", graph.node("Softplus", raw), graph.constant([LEAST_SCALE]))
+        return graph.node("Add", graph.node("Mul", raw, raw), graph.constant([least**2]))
+    scale = graph.node("Add", graph.node("Softplus", raw), graph.constant([least]))
     return graph.node("Mul", scale, scale)
 
 
 def _features(graph: _Graph, bundle: Bundle, whole: str, shifted: str) -> str:
-    """Give the observation as the policy sees it."""
+    """Compute the policy's input from the observation."""
     angles = bundle.description.angles
     if not angles:
         return shifted
@@ -175,13 +175,13 @@ def _features(graph: _Graph, bundle: Bundle, whole: str, shifted: str) -> str:
 
 
 def _finished(graph: _Graph, bundle: Bundle) -> bytes:
-    """Make a checked model of the nodes."""
+    """Build and check the model."""
     about = bundle.description
 
     def vector(name: str, size: int) -> Any:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])
 
-    made = helper.make_graph(
+    body = helper.make_graph(
         graph.nodes,
         "controller",
         [vector("observation", about.observation_size), vector("state", about.memory_size)],
@@ -189,14 +189,14 @@ def _finished(graph: _Graph, bundle: Bundle) -> bytes:
         initializer=graph.constants,
     )
     model = helper.make_model(
-        made,
+        body,
         producer_name="empowerment",
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=_IR_VERSION,
     )
     model.doc_string = (
-        "A state of zeros begins anew; a number in the observation that is not finite means "
-        f"that it is missing. Observation: {', '.join(about.observation_names)}. Action: "
+        "A state of zeros restarts the controller; an observation that is not finite counts as "
+        f"missing. Observation: {', '.join(about.observation_names)}. Action: "
         f"{', '.join(about.action_names)}."
     )
     onnx.checker.check_model(model, full_check=True)

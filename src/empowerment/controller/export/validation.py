@@ -1,4 +1,4 @@
-"""An export is judged by the step as it is written plainly, before it is handed out."""
+"""Validation of exports against the reference implementation."""
 
 import time
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from empowerment.controller.export.c_code import CompiledC
 from empowerment.controller.reference import reference_step
 
 Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Gives action and memory upon an observation and the memory before, in single precision."""
+"""Maps an observation and the memory to the action and the next memory, in single precision."""
 
 NUM_STEPS = 1000
 TOLERANCE = 1e-4
-"""An error above this, of numbers of order one, is more than rounding: the export is refused."""
+"""Largest error accepted as rounding, for numbers of order one."""
 
 _EPISODE = 50
 _MISSING = 0.05
@@ -23,13 +23,13 @@ _MISSING = 0.05
 
 @dataclass(frozen=True)
 class Validation:
-    """How an export compares with the original.
+    """Comparison of an export with the original.
 
     Attributes:
-        num_steps: How many random steps were made.
-        largest_error: Of any action or memory, relative to it where it is above one.
-        p50: The median of the time of a step, in seconds.
-        p99: Its 99th percentile.
+        num_steps: Number of random steps.
+        largest_error: Largest error of actions and memories, relative where they exceed one.
+        p50: Median duration of a step, in seconds.
+        p99: 99th percentile of the duration, in seconds.
     """
 
     num_steps: int
@@ -39,27 +39,25 @@ class Validation:
 
 
 def validate(bundle: Bundle, step: Step) -> Validation:
-    """Compare an export with the original on random steps; some observations are missing.
+    """Compare an export with the original on random steps, some with missing observations.
 
     Args:
         bundle: The original.
         step: The export.
 
     Returns:
-        How it compares.
+        The comparison.
 
     Raises:
-        ValueError: If it is not the same.
+        ValueError: If the error exceeds `TOLERANCE`.
     """
     about = bundle.description
     random = np.random.default_rng(0)
     if about.latent_size:
-        middle, spread = (
-            bundle.arrays["observations.offset"],
-            bundle.arrays["observations.scale"],
-        )
+        names = "observations.offset", "observations.scale"
     else:
-        middle, spread = bundle.arrays["states.centre"], bundle.arrays["states.half_width"]
+        names = "states.centre", "states.half_width"
+    middle, spread = (bundle.arrays[name] for name in names)
     memory = np.zeros(about.memory_size, np.float32)
     errors, times = [], []
     for index in range(NUM_STEPS):
@@ -70,19 +68,19 @@ def validate(bundle: Bundle, step: Step) -> Validation:
             observation[random.integers(observation.size)] = np.nan
         expected = reference_step(bundle, observation, memory)
         begun = time.perf_counter()
-        found = step(observation, memory)
+        result = step(observation, memory)
         times.append(time.perf_counter() - begun)
-        for ours, theirs in zip(expected, found, strict=True):
+        for ours, theirs in zip(expected, result, strict=True):
             error = np.abs(ours - theirs) / np.maximum(np.abs(ours), 1.0)
             errors.append(float(error.max()) if np.isfinite(theirs).all() else np.inf)
         memory = expected[1].astype(np.float32)
     largest = max(errors)
     if largest > TOLERANCE:
         raise ValueError(
-            f"Expected the export to be the same as the original to {TOLERANCE:g} on {NUM_STEPS} "
+            f"Expected the export to be within {TOLERANCE:g} of the original on {NUM_STEPS} "
             f"random steps; it is off by {largest:.3g}. Nothing was written."
         )
-    if isinstance(step, CompiledC):  # Calling C from Python takes longer than what is called.
+    if isinstance(step, CompiledC):  # Calling C from Python takes longer than the step.
         times = step.times(middle, NUM_STEPS)
     p50, p99 = np.percentile(times, (50, 99)).tolist()
     return Validation(NUM_STEPS, largest, p50, p99)

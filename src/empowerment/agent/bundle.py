@@ -1,0 +1,105 @@
+"""From a trained agent to the bundle that a controller runs, without JAX."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from empowerment.controller.bundle import Bundle, Description
+from empowerment.model import DVBF
+from empowerment.model.dvbf import LEAST_SCALE
+from empowerment.networks import Network
+from empowerment.policy import Policy
+from empowerment.policy.base import LOG_SCALES
+from empowerment.worlds import Bounded
+
+_ACTIVATIONS = {jnp.tanh: "tanh", jax.nn.relu: "relu", jax.nn.sigmoid: "sigmoid"}
+
+
+def to_bundle(
+    *,
+    policy: Policy,
+    world: Bounded,
+    model: DVBF | None,
+    about: Mapping[str, Any] | None = None,
+    observation_names: tuple[str, ...] | None = None,
+    environment: str | None = None,
+    interval: float | None = None,
+    action_repeat: int = 1,
+) -> Bundle:
+    """Build the bundle of a policy: everything that its controller needs.
+
+    Args:
+        policy: The policy; the controller takes its mean action.
+        world: The world it was trained in; its action limits are the controller's.
+        model: Model whose filter estimates the state; none where the state is observed.
+        about: Further facts, for people, in JSON.
+        observation_names: Names of the observed numbers; by default those of the world, or
+            numbered where there is a model.
+        environment: Gymnasium id of the environment that the policy is for.
+        interval: Seconds from one action to the next.
+        action_repeat: Number of environment steps for which an action is repeated.
+    """
+    actions, states = world.world.actions, policy.states
+    networks, arrays = (
+        {},
+        {
+            "states.centre": states.centre,
+            "states.half_width": 0.5 * (states.high - states.low),
+        },
+    )
+    _add(networks, arrays, "policy", policy.network)
+    if observation_names is None:
+        observation_names = states.names
+        if model is not None:
+            size = model.observations.offset.size
+            observation_names = tuple(f"observation {axis}" for axis in range(size))
+    if model is not None:
+        size = model.latent_size
+        _add(networks, arrays, "recognition", model.recognition, np.arange(size))
+        _add(networks, arrays, "start", model.start)
+        # The prior scale of the transition is not needed.
+        rows = np.r_[0:size, 2 * size : 3 * size]
+        _add(networks, arrays, "transition", model.transition_network, rows)
+        _add(networks, arrays, "measurement", model.measurement_network)
+        for name in ("observations", "actions"):
+            scaling = getattr(model, name)
+            arrays |= {f"{name}.offset": scaling.offset, f"{name}.scale": scaling.scale}
+    description = Description(
+        observation_names=tuple(observation_names),
+        action_names=tuple(actions.names),
+        low=tuple(actions.low.tolist()),
+        high=tuple(actions.high.tolist()),
+        networks=networks,
+        angles=tuple(states.names.index(name) for name in states.angles),
+        latent_size=0 if model is None else model.latent_size,
+        num_initial=1 if model is None else model.num_initial,
+        residual=True if model is None else not model.as_published,
+        scales="square" if model is not None and model.as_published else "softplus",
+        environment=environment,
+        interval=interval,
+        action_repeat=action_repeat,
+        least_scale=LEAST_SCALE,
+        log_scales=LOG_SCALES,
+        about=dict(about or {}),
+    )
+    return Bundle(description, {name: np.asarray(a, np.float32) for name, a in arrays.items()})
+
+
+def _add(
+    networks: dict[str, tuple[str, ...]],
+    arrays: dict[str, Any],
+    name: str,
+    network: Network,
+    rows: np.ndarray | None = None,
+) -> None:
+    """Add a network layer by layer, or only some rows of its output."""
+    last = len(network.layers) - 1
+    networks[name] = (_ACTIVATIONS[network.activation],) * last + ("identity",)
+    for index, layer in enumerate(network.layers):
+        weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
+        if index == last and rows is not None:
+            weight, bias = weight[rows], bias[rows]
+        arrays |= {f"{name}.{index}.weight": weight, f"{name}.{index}.bias": bias}

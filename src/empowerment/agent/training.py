@@ -1,0 +1,221 @@
+"""Algorithm 1 from end to end: a channel, a fit to its bound, a policy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from empowerment.agent.acting import PolicyActor
+from empowerment.agent.settings import AgentSettings
+from empowerment.channel import AbstractChannel, make_channel, train_channel
+from empowerment.model import DVBF
+from empowerment.optimise import SILENT, Callback
+from empowerment.policy import (
+    Agent,
+    Critic,
+    Policy,
+    Surrogate,
+    fit_surrogate,
+    train_policy,
+    unfitted_surrogate,
+)
+from empowerment.types import Action, Key, Scalar, State
+from empowerment.worlds import AbstractWorld, Bounded
+
+T = TypeVar("T")
+
+DEFAULTS = AgentSettings()
+
+
+@runtime_checkable
+class Hooks(Protocol):
+    """Where the stages of a training run are observed and stored."""
+
+    def stage(self, name: str, like: T, train: Callable[[Callback], tuple[T, dict[str, Any]]]) -> T:
+        """Return the result of a stage: of `train`, or as stored by a run before.
+
+        Args:
+            name: Name of the stage.
+            like: An untrained result, of the same structure.
+            train: Trains; returns the result and facts about it.
+        """
+        ...
+
+
+class _NoHooks:
+    """Stores nothing."""
+
+    def stage(self, name: str, like: T, train: Callable[[Callback], tuple[T, dict[str, Any]]]) -> T:
+        return train(SILENT)[0]
+
+
+@dataclass(frozen=True)
+class TrainedAgent:
+    """A trained agent.
+
+    Attributes:
+        world: The world it was trained in, with actions before the squash.
+        channel: Source and planning.
+        surrogate: Fit to their bound; none after joint training.
+        policy: The policy.
+        model: Model whose filter estimates the state; none where the state is observed.
+        num_agents: Number of alike agents in the environment, each with this policy.
+    """
+
+    world: Bounded
+    channel: AbstractChannel
+    surrogate: Surrogate | None
+    policy: Policy
+    model: DVBF | None = None
+    num_agents: int = 1
+
+    def act(self, state: State) -> Action:
+        """Return the mean action at a state, within its limits."""
+        return self.world.squash(self.policy(state).mean)
+
+    def actor(self, *, sample: bool = False) -> PolicyActor:
+        """Build an actor for an environment, with a filter if there is a model.
+
+        Args:
+            sample: Whether to sample actions rather than take their mean.
+        """
+        return PolicyActor(
+            self.policy, self.world, self.model, num_agents=self.num_agents, sample=sample
+        )
+
+
+def train_agent(
+    world: AbstractWorld,
+    settings: AgentSettings = DEFAULTS,
+    *,
+    hooks: Hooks | None = None,
+    key: Key,
+) -> TrainedAgent:
+    r"""Train a policy that seeks empowered states of a world.
+
+    Karl et al. (2018), Algorithm 1: ascend $\sum_t \beta \hat{\mathcal{E}}(z_t) -
+    \mathrm{KL}(\pi(u_t|z_t) \| \mathcal{N}(0, I))$ along rollouts of the policy.
+
+    Deviation: unless `settings.joint`, the channel is trained first, for the whole region, and
+    the policy ascends a network that is fitted to its bound.
+
+    Args:
+        world: Any world; `Bounded` squashes its actions if they are not squashed yet.
+        settings: Hyperparameters.
+        hooks: Where stages are observed and stored; nowhere by default.
+        key: Consumed.
+
+    Returns:
+        The agent.
+    """
+    return train_stages(world, settings, hooks or _NoHooks(), *jax.random.split(key, 3))
+
+
+def train_stages(
+    world: AbstractWorld,
+    settings: AgentSettings,
+    hooks: Hooks,
+    channel_key: Key,
+    surrogate_key: Key,
+    policy_key: Key,
+) -> TrainedAgent:
+    """Train channel, fit and policy, one after the other, each with a key of its own."""
+    settings.check()
+    world = world if isinstance(world, Bounded) else Bounded(world)
+
+    # The channel: source and planning ascend the bound (eq:vi_bound) at states from everywhere.
+    make_key, train_key = jax.random.split(channel_key)
+    untrained = untrained_channel(world, settings, key=make_key)
+
+    def channel_stage(callback: Callback) -> tuple[AbstractChannel, dict[str, Any]]:
+        updates = settings.channel_updates
+        trained = train_channel(
+            untrained, world, num_updates=updates, callback=callback, key=train_key
+        )
+        return trained.model, {"stopped": trained.stopped, "history": trained.history}
+
+    channel = hooks.stage("channel", untrained, channel_stage)
+
+    # The fit: a network that returns the bound of the trained channel, much faster.
+    surrogate = None
+    if not settings.joint:
+
+        def surrogate_stage(callback: Callback) -> tuple[Surrogate, dict[str, Any]]:
+            fitted = fit_surrogate(
+                channel,
+                world,
+                num_states=settings.bound_states,
+                width=settings.width,
+                depth=settings.depth,
+                key=surrogate_key,
+            )
+            return fitted, {"error": float(fitted.error)}
+
+        surrogate = hooks.stage("surrogate", untrained_surrogate(world, settings), surrogate_stage)
+
+    # The policy: ascend the bound along its own rollouts, jointly with the channel if so set.
+    make_key, train_key = jax.random.split(policy_key)
+    typical = jnp.zeros(()) if surrogate is None else surrogate.mean
+    fresh = untrained_agent(world, settings, channel, typical, key=make_key)
+    rising = np.clip(np.arange(settings.policy_updates) / settings.rise, 0, 1)
+
+    def policy_stage(callback: Callback) -> tuple[Agent, dict[str, Any]]:
+        trained = train_policy(
+            fresh,
+            world,
+            surrogate,
+            betas=settings.first_beta + (settings.last_beta - settings.first_beta) * rising,
+            num_starts=settings.num_starts,
+            horizon=settings.horizon,
+            learning_rate=settings.learning_rate,
+            discount=settings.discount,
+            callback=callback,
+            key=train_key,
+        )
+        return trained.model, {"history": trained.history}
+
+    agent = hooks.stage("policy", fresh, policy_stage)
+    return TrainedAgent(world, agent.channel or channel, surrogate, agent.policy)
+
+
+def untrained_channel(world: Bounded, settings: AgentSettings, *, key: Key) -> AbstractChannel:
+    """Build an untrained channel."""
+    return make_channel(
+        world,
+        family=settings.family,
+        steps=settings.steps,
+        width=settings.width,
+        depth=settings.depth,
+        key=key,
+    )
+
+
+def untrained_surrogate(world: Bounded, settings: AgentSettings) -> Surrogate:
+    """Build an untrained surrogate, of zeros: its size is what matters."""
+    zero = jnp.zeros(())
+    sizes = {"width": settings.width, "depth": settings.depth}
+    return unfitted_surrogate(world.states, zero, zero, **sizes, key=jax.random.key(0))
+
+
+def untrained_agent(
+    world: Bounded, settings: AgentSettings, channel: AbstractChannel, typical: Scalar, *, key: Key
+) -> Agent:
+    """Build an untrained policy, with a critic and the channel as the settings ask.
+
+    Args:
+        world: The world.
+        settings: Hyperparameters.
+        channel: Trained on with the policy, if the training is joint.
+        typical: A typical bound, in nats: what the critic starts from.
+        key: Consumed.
+    """
+    policy_key, critic_key = jax.random.split(key)
+    sizes = {"width": settings.width, "depth": settings.depth}
+    return Agent(
+        Policy(world.states, world.actions.size, **sizes, key=policy_key),
+        channel if settings.joint else None,
+        Critic(world.states, typical, **sizes, key=critic_key) if settings.critic else None,
+    )

@@ -1,0 +1,108 @@
+"""`empower train`."""
+
+import contextlib
+import dataclasses
+import io
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from tyro.conf import Positional, arg
+
+from empowerment.cli import parse
+from empowerment.cli.console import log, show_progress
+from empowerment.runs import LEARNT, PRESETS, Experiment, train_run
+
+_PRESETS = "; ".join(f"{name}: {preset.about}" for name, preset in PRESETS.items())
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainCommand:
+    """Train a policy that seeks empowered states, and store everything in a run folder.
+
+    A run can be interrupted at any moment, and resumed to the same bits by the same command
+    with --resume. Every setting is a flag.
+
+    Try `empower train pendulum --out runs/pendulum`, then `empower evaluate runs/pendulum` and
+    `empower report runs/pendulum`. Any environment will do, its world is learnt:
+    `empower train --env Pendulum-v1 --out runs/mine`.
+    """
+
+    out: Annotated[Path, arg(metavar="RUN")]
+    """The run folder."""
+
+    experiment: Annotated[
+        Positional[str | None],
+        arg(metavar="PRESET", help=f"{_PRESETS}. None with --env or --data: learn a world."),
+    ] = None
+
+    seed: int = 0
+    """Random seed."""
+
+    budget: Literal["smoke", "full"] = "full"
+    """smoke: tiny, to test that everything runs."""
+
+    resume: bool = False
+    """Resume the run in the folder."""
+
+    debug: bool = False
+    """Show the traceback of an error."""
+
+    settings: Annotated[Experiment, arg(name="")] = LEARNT
+    """The settings; the defaults are those of the preset."""
+
+    command_line: ClassVar[str | None] = None
+
+    @property
+    def interrupted(self) -> str:
+        """What to say after Ctrl-C."""
+        return f"Interrupted; everything so far is in {self.out}. Resume it with --resume."
+
+    def run(self) -> None:
+        """Train, and say where the run is."""
+        start = time.monotonic()
+        is_complete = self.settings.is_learnt or self.settings.world is not None
+        if self.experiment not in PRESETS and (self.experiment or not is_complete):
+            raise ValueError(
+                f"Expected the preset to be one of {', '.join(PRESETS)}, or an environment by "
+                f"--env ID; got {self.experiment}."
+            )
+        with show_progress(self.out.name) as progress:
+            train_run(
+                self.settings.with_budget(self.budget),
+                folder=self.out,
+                seed=self.seed,
+                resume=self.resume,
+                command=self.command_line,
+                progress=progress,
+                log=log,
+            )
+        log(
+            f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}. Evaluate it "
+            f"with: empower evaluate {self.out}"
+        )
+
+
+def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:
+    """Return the command with the defaults of the preset that the arguments name, if any.
+
+    The arguments are parsed once to find the preset: it is the positional one, not any word
+    that looks like it.
+    """
+    words = [word for word in arguments if word not in ("-h", "--help")]
+    name = None
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        name = parse(TrainCommand, "train", words).experiment
+    if name is None and len(words) < len(arguments):  # As in `empower train pendulum --help`.
+        name = next((word for word in words[:1] if word in PRESETS), None)
+    defaults = PRESETS[name].experiment if name in PRESETS else LEARNT
+
+    @dataclasses.dataclass(frozen=True)
+    class Named(TrainCommand):
+        settings: Annotated[Experiment, arg(name="")] = defaults
+
+    Named.__doc__ = TrainCommand.__doc__
+    Named.command_line = shlex.join(["empower", "train", *arguments])
+    return Named

@@ -1,0 +1,76 @@
+"""Landscapes on disk: a CSV with the empowerment of many states, a JSON that describes it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from empowerment.files import read_columns, read_header, to_csv, write_atomic
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The empowerment of many states.
+
+    Attributes:
+        names: Names of the coordinates of a state.
+        states: The states.
+        empowerment: Empowerment of each state, in nats.
+        lower: Lower bound, if the estimator proves one.
+        upper: Upper bound, if the estimator proves one.
+        about: World, noise, constraint, estimator, steps, seed, versions, units of coordinates,
+            and which coordinates are angles.
+    """
+
+    names: tuple[str, ...]
+    states: Float[np.ndarray, "states axes"]
+    empowerment: Float[np.ndarray, " states"]
+    lower: Float[np.ndarray, " states"] | None
+    upper: Float[np.ndarray, " states"] | None
+    about: dict[str, Any]
+
+    def to_csv(self) -> str:
+        """Return the text of a CSV file: a column for each coordinate, then nats."""
+        columns = {name: self.states[:, axis] for axis, name in enumerate(self.names)}
+        columns["empowerment"] = self.empowerment
+        if self.lower is not None and self.upper is not None:
+            columns |= {"lower": self.lower, "upper": self.upper}
+        return to_csv(columns)
+
+
+def write_landscape(landscape: Landscape, path: Path) -> None:
+    """Write a landscape to a CSV file, and its description to a JSON file beside it.
+
+    Args:
+        landscape: The landscape.
+        path: The CSV file; the other has the same name with the suffix `.json`.
+    """
+    if path.suffix == ".json":
+        raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
+    write_atomic(path, landscape.to_csv().encode())
+    about = json.dumps(landscape.about, indent=2) + "\n"
+    write_atomic(path.with_suffix(".json"), about.encode())
+
+
+def read_landscape(path: Path) -> Landscape:
+    """Read a landscape that `write_landscape` wrote.
+
+    Args:
+        path: The CSV file.
+    """
+    header = read_header(path)
+    if "empowerment" not in header:
+        raise ValueError(f"Expected {path} to have a column empowerment; it has none.")
+    values, place = read_columns(path, header), header.index("empowerment")
+    bounds = {name: values[:, header.index(name)] for name in header[place + 1 :]}
+    return Landscape(
+        tuple(header[:place]),
+        values[:, :place],
+        values[:, place],
+        bounds.get("lower"),
+        bounds.get("upper"),
+        json.loads(path.with_suffix(".json").read_text(encoding="utf-8")),
+    )

@@ -1,0 +1,173 @@
+"""Evaluating a run in its environment, with the figures that its system knows."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from empowerment.agent import bounds_at, evaluate_policy, play
+from empowerment.data import Trajectories, interval_of, make_environment, spaces_of
+from empowerment.files import write_atomic
+from empowerment.model import Filter
+from empowerment.runs.folder import Progress
+from empowerment.runs.landscape import make_world
+from empowerment.runs.loading import TrainedRun, load_run
+from empowerment.systems import Study, System, evaluated, system_of
+from empowerment.worlds import AbstractWorld, Grid
+
+_NUM_SAMPLES = 4096
+"""Draws for the bound of a state: differences between states must exceed sampling noise."""
+
+
+def evaluate_agent(
+    run: TrainedRun,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    progress: Progress = lambda doing, done, total: None,
+    keep: Callable[[str, Trajectories], None] = lambda actor, trajectories: None,
+) -> dict[str, Any]:
+    """Run the policy of a run in its environment, through its filter if it has one.
+
+    Args:
+        run: A finished run.
+        episodes: Number of episodes of each actor; as many again from particular start states
+            where the system has them.
+        seed: Random seed.
+        progress: Receives progress.
+        keep: Receives the episodes of each actor.
+
+    Returns:
+        The figures of the policy by its mean action; of sampled actions under `sampled`, of random
+        ones under `uniform`, of doing nothing under `zero` where that is worth comparing with;
+        and how they were made.
+    """
+    if episodes < 1:
+        raise ValueError(f"Expected at least one episode; got {episodes}.")
+    system, factory = system_of(run.environment.id), run.environment
+    environment = make_environment(factory)
+    evaluations = evaluate_policy(
+        run.agent,
+        environment,
+        episodes=episodes,
+        seed=seed,
+        watch=system.watch,
+        with_zero=system.with_zero,
+        progress=progress,
+    )
+    figures = {
+        actor: each.figures | system.metrics(each.episodes, environment, each.watched)
+        for actor, each in evaluations.items()
+    }
+    policy = figures.pop("policy") | _trial(run, system, environment, episodes, seed)
+    about = {"environment": factory.id, "seed": seed}
+    spaces = spaces_of(environment, factory.id)
+    environment.close()
+    for actor, each in evaluations.items():
+        keep(actor, Trajectories(each.episodes, spaces, about))
+    return {**policy, **figures, "episodes": episodes, **about}
+
+
+def _trial(
+    run: TrainedRun, system: System, environment: gymnasium.Env, episodes: int, seed: int
+) -> dict[str, float | None]:
+    """Compute the figures of episodes from particular start states."""
+    interval = interval_of(environment)
+    if system.trial is None or interval is None:
+        return {}
+    actor, starts = run.agent.actor(), system.trial.starts(episodes, seed)
+    paths = [play(environment, actor, seed=seed, state=start) for start in starts]
+    return system.trial.metrics(paths, interval)
+
+
+def evaluate_run(
+    folder: Path,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    progress: Progress = lambda doing, done, total: None,
+) -> dict[str, Any]:
+    """Evaluate a finished run, and store the figures in its folder.
+
+    Args:
+        folder: The run folder.
+        episodes: Number of episodes.
+        seed: Random seed.
+        progress: Receives progress.
+
+    Returns:
+        The figures, as they are in `evaluation.json`.
+    """
+    run = load_run(folder)
+    figures = evaluate_agent(
+        run,
+        episodes=episodes,
+        seed=seed,
+        progress=progress,
+        keep=lambda actor, paths: paths.save(evaluated(folder, actor)),
+    )
+    figures |= system_of(run.environment.id).after_evaluation(study_of(run, folder))
+    write_atomic(folder / "evaluation.json", (json.dumps(figures, indent=2) + "\n").encode())
+    return figures
+
+
+def study_of(
+    run: TrainedRun, folder: Path, progress: Progress = lambda doing, done, total: None
+) -> Study:
+    """Return a run as its system sees it."""
+    return Study(run.agent, run.environment, run.seed, folder, progress)
+
+
+def summarise(figures: dict[str, Any]) -> list[str]:
+    """Describe the figures of an evaluation in sentences."""
+    uniform = figures["uniform"]
+    sentences = [
+        f"Along {figures['episodes']} episodes the policy has {figures['empowerment_mean']:.3f} "
+        f"nats of empowerment on average; a random one {uniform['empowerment_mean']:.3f}."
+    ]
+    if figures["survived_fraction"] < 1 or uniform["survived_fraction"] < 1:
+        sentences.append(
+            f"It survives {figures['survived_fraction']:.0%} of them, "
+            f"{figures['episode_length_mean']:.0f} steps on average (random: "
+            f"{uniform['survived_fraction']:.0%}, {uniform['episode_length_mean']:.0f})."
+        )
+    return [*sentences, *system_of(figures["environment"]).summary(figures)]
+
+
+def known_world(run: TrainedRun) -> tuple[str, AbstractWorld] | None:
+    """Return the name and the known world behind a run, if there is one."""
+    if not run.experiment.is_learnt:
+        return str(run.experiment.world), run.agent.world.world
+    truth = system_of(run.experiment.env).truth
+    if truth is None:
+        return None
+    world = make_world(truth.world, resolution=run.experiment.resolution)
+    assert not isinstance(world, Grid)
+    return truth.world, world
+
+
+def learnt_landscape(
+    run: TrainedRun, states: Float[np.ndarray, "states axes"]
+) -> Float[np.ndarray, " states"]:
+    """Estimate the bound in a learnt world at states of the known world behind it.
+
+    Args:
+        run: A run in an environment whose world is known.
+        states: States of the known world.
+
+    Returns:
+        The bound, in nats.
+    """
+    truth, model = system_of(run.experiment.env).truth, run.agent.model
+    assert truth is not None
+    assert model is not None
+    observations = truth.observe(jnp.asarray(states, float))
+    first = jnp.repeat(observations[:, None], model.num_initial, axis=1)
+    estimates = np.asarray(jax.jit(jax.vmap(Filter(model).init))(first))
+    return bounds_at(run.agent, estimates, 0, num_samples=_NUM_SAMPLES)

@@ -1,0 +1,169 @@
+"""The settings of a run: plain data, on the command line and in the manifest."""
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any, Literal
+
+from tyro.conf import arg
+
+from empowerment.agent import AgentSettings
+from empowerment.model import ModelSettings
+from empowerment.settings import check_at_least
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything but the seed that determines the result of a run."""
+
+    world: str | None = None
+    """A named world (`empower worlds` lists them), if it is not learnt from data."""
+
+    env: str | None = None
+    """Learn the world of this Gymnasium environment from data: an id such as Pendulum-v1, or
+    module:ID of your own."""
+
+    data: str | None = None
+    """Learn the world from this file of trajectories, as `empower collect` writes them. With
+    --env, it replaces the first collection."""
+
+    data_env: str | None = None
+    """Collect the first data in this environment instead: the same system, started elsewhere."""
+
+    data_steps: int = 20000
+    """Number of random steps that are collected in the environment."""
+
+    rounds: int = 0
+    """Number of further rounds, each with data collected by the policy of the round before; model,
+    channel and policy are trained anew in each."""
+
+    round_steps: int = 10000
+    """Number of steps that the policy collects in a round."""
+
+    action_repeat: int = 1
+    """Number of environment steps for which an action is repeated."""
+
+    agents: int = 1
+    """Number of alike agents in the environment, whose observations and actions are concatenated.
+    Each has a filter and a policy of its own; all share their parameters."""
+
+    perceive: Literal["observations", "latent"] = "observations"
+    """What counts as perceived in a learnt world: observations, or states as in the paper."""
+
+    process_noise: bool = True
+    """Count the noise of a learnt transition. Where a system is nearly deterministic, most of it
+    is model error rather than noise."""
+
+    resolution: float | None = None
+    """Scale of the noise on what is perceived; by default the world's own. In a learnt world it
+    adds to the learnt noise; by default it is 2 % of the scale of each observed column."""
+
+    agent: Annotated[AgentSettings, arg(name="")] = field(default_factory=AgentSettings)
+    """Hyperparameters of channel and policy."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    """Hyperparameters of a learnt world."""
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether the world is learnt from data."""
+        return self.env is not None or self.data is not None
+
+    @property
+    def system(self) -> str | None:
+        """The environment or the named world, if any: what particular knowledge goes by."""
+        return self.env or self.world
+
+    def check(self) -> None:
+        """Raise a `ValueError` if the settings cannot be."""
+        if self.world is None and not self.is_learnt:
+            raise ValueError("Expected a world, an environment or data to learn from; got none.")
+        limits = {"data_steps": 1, "rounds": 0, "round_steps": 1, "action_repeat": 1, "agents": 1}
+        check_at_least(self, limits)
+        self.agent.check()
+        self.model.check()
+        if self.rounds and self.env is None:
+            raise ValueError(
+                "Expected an environment to collect data of further rounds in; got none. Name one "
+                "by --env."
+            )
+        if self.resolution is not None and not 0 <= self.resolution < float("inf"):
+            raise ValueError(
+                f"Expected the resolution to be at least 0 and finite; got {self.resolution}."
+            )
+
+    def with_agent(self, **changes: Any) -> "Experiment":
+        """Return the experiment with other hyperparameters of the agent."""
+        return replace(self, agent=replace(self.agent, **changes))
+
+    def with_budget(self, budget: str) -> "Experiment":
+        """Return the experiment as it is (full), or tiny, to test that everything runs (smoke)."""
+        if budget not in ("smoke", "full"):
+            raise ValueError(f"Expected the budget to be one of smoke, full; got {budget!r}.")
+        if budget == "full":
+            return self
+        return replace(
+            self,
+            data_steps=1000,
+            round_steps=500,
+            rounds=min(self.rounds, 1),
+            agent=replace(self.agent, **_SMOKE),
+            model=smoke_model(self.model),
+        )
+
+    @classmethod
+    def from_json(cls, settings: dict[str, Any]) -> "Experiment":
+        """Read an experiment from the settings of a manifest, also of version 1.
+
+        Args:
+            settings: As `asdict` returns them; other names are ignored.
+        """
+        settings = dict(settings)
+        if "agent" not in settings:  # Version 1 had the settings of the agent among the others.
+            settings["agent"] = {f.name: settings.get(f.name) for f in fields(AgentSettings)}
+            if settings["env"] or settings["data"]:
+                settings["world"] = None
+        own = {f.name: settings[f.name] for f in fields(cls)}
+        own["agent"] = AgentSettings(**own["agent"])
+        own["model"] = model_from_json(own["model"])
+        return cls(**own)
+
+
+_SMOKE: dict[str, Any] = {
+    "channel_updates": 100,
+    "bound_states": 512,
+    "policy_updates": 100,
+    "num_starts": 8,
+    "horizon": 8,
+    "width": 32,
+}
+
+_VERSION_1 = {
+    "model_width": "width",
+    "model_depth": "depth",
+    "num_first": "num_initial",
+    "printed": "as_published",
+    "stray": "outlier_probability",
+    "model_updates": "updates",
+    "model_batch": "batch_size",
+    "model_learning_rate": "learning_rate",
+}
+"""Names of model settings in version 1, and today's."""
+
+
+def model_from_json(settings: dict[str, Any]) -> ModelSettings:
+    """Read the settings of a model, also of version 1."""
+    return ModelSettings(**{_VERSION_1.get(name, name): v for name, v in settings.items()})
+
+
+def smoke_model(settings: ModelSettings) -> ModelSettings:
+    """Return the settings of a model with a tiny budget."""
+    return replace(settings, updates=100, batch_size=16, width=32)
+
+
+def to_json(experiment: Experiment, seed: int) -> dict[str, Any]:
+    """Return experiment and seed as the settings of a manifest."""
+    return {**asdict(experiment), "seed": seed}
+
+
+def same_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Convert stored settings, also of version 1, to today's names."""
+    return to_json(Experiment.from_json(settings), settings["seed"])

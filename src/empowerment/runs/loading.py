@@ -1,0 +1,230 @@
+"""Reading finished runs: the world, the agent, and actors for workers."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from empowerment.agent import (
+    AgentSettings,
+    PolicyActor,
+    TrainedAgent,
+    untrained_agent,
+    untrained_surrogate,
+)
+from empowerment.channel import AbstractChannel, channel_like
+from empowerment.data import Spaces, Trajectories, join, split_agents
+from empowerment.environments import ENVIRONMENTS, EnvFactory
+from empowerment.model import DVBF, Latent, LearntWorld, learnt_world
+from empowerment.runs.experiment import Experiment
+from empowerment.runs.folder import read_manifest
+from empowerment.runs.landscape import make_world
+from empowerment.runs.models import read_model
+from empowerment.runs.stage import named, path_of
+from empowerment.storage import load_arrays, load_tree, read_about, save_tree
+from empowerment.worlds import Bounded, Box, Grid
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A finished run.
+
+    Attributes:
+        experiment: Its settings.
+        seed: Its random seed.
+        agent: The trained agent.
+    """
+
+    experiment: Experiment
+    seed: int
+    agent: TrainedAgent
+
+    @property
+    def environment(self) -> EnvFactory:
+        """Makes the environment of the run."""
+        return environment_of(self.experiment)
+
+
+def environment_of(experiment: Experiment) -> EnvFactory:
+    """Return what makes the environment of an experiment."""
+    if not experiment.is_learnt:
+        return EnvFactory(ENVIRONMENTS[str(experiment.world)])
+    if experiment.env is None:
+        raise ValueError(
+            "Expected a run of an environment, to act in it; this one learnt from a log alone. "
+            "Name the environment when training: empower train --data FILE --env ID."
+        )
+    return EnvFactory(experiment.env, experiment.action_repeat)
+
+
+def load_agent(folder: Path, *, rounds: int | None = None) -> TrainedAgent:
+    """Read the agent of a finished run; see `load_run`."""
+    return load_run(folder, rounds=rounds).agent
+
+
+def load_run(folder: Path, *, rounds: int | None = None) -> TrainedRun:
+    """Read a finished run.
+
+    Args:
+        folder: The run folder.
+        rounds: Number of rounds after which to read it; all of them by default.
+
+    Raises:
+        ValueError: If it is not one, is not finished, or is damaged.
+    """
+    manifest = read_manifest(folder)
+    if not manifest["finished"]:
+        raise ValueError(
+            f"Expected the run in {folder} to be finished; it was interrupted. Resume it with "
+            "empower train --resume."
+        )
+    settings = manifest["settings"]
+    if settings.get("kind") == "model":
+        raise ValueError(
+            f"Expected {folder} to have an agent; it has a model alone. Train one by empower train."
+        )
+    experiment, seed = Experiment.from_json(settings), settings["seed"]
+    if rounds is not None:
+        if not 0 <= rounds <= experiment.rounds:
+            raise ValueError(
+                f"Expected a round from 0 to {experiment.rounds}, as the run in {folder} has; got "
+                f"{rounds}."
+            )
+        experiment = replace(experiment, rounds=rounds)
+    number, model = experiment.rounds, None
+    if experiment.is_learnt:
+        model = read_model(path_of(folder, "model", number))
+        world = load_world(experiment, model, folder, number, seed)
+    else:
+        world = named_world(experiment)
+    agent = _load_stages(world, experiment.agent, folder, number)
+    return TrainedRun(experiment, seed, replace(agent, model=model, num_agents=experiment.agents))
+
+
+def _load_stages(
+    world: Bounded, settings: AgentSettings, folder: Path, number: int
+) -> TrainedAgent:
+    """Read channel, fit and policy."""
+    path = path_of(folder, "channel", number)
+    sizes = {"family": settings.family, "width": settings.width, "depth": settings.depth}
+    like = channel_like(world, load_arrays(path), steps=settings.steps, **sizes)
+    channel: AbstractChannel = load_tree(like, path)
+    fresh = eqx.filter_eval_shape(
+        untrained_agent, world, settings, channel, jnp.zeros(()), key=jax.random.key(0)
+    )
+    agent = load_tree(fresh, path_of(folder, "policy", number))
+    surrogate = None
+    if not settings.joint:
+        like = eqx.filter_eval_shape(untrained_surrogate, world, settings)
+        surrogate = load_tree(like, path_of(folder, "surrogate", number))
+    return TrainedAgent(world, agent.channel or channel, surrogate, agent.policy)
+
+
+def named_world(experiment: Experiment) -> Bounded:
+    """Build the named world of an experiment, with actions before the squash."""
+    world = make_world(str(experiment.world), resolution=experiment.resolution)
+    if not isinstance(world, Grid):
+        return Bounded(world)
+    raise ValueError(
+        f"Expected a world with continuous states, to train a policy in; got {experiment.world}."
+    )
+
+
+def build_world(
+    experiment: Experiment, model: DVBF, parts: tuple[Trajectories, ...], seed: int
+) -> Bounded:
+    """Build the world of a model from the data, with actions before the squash."""
+    length, resolution = experiment.model.window, experiment.resolution
+    model = _noiseless(experiment, model)
+    world = learnt_world(model, join(*parts), length=length, resolution=resolution, seed=seed)
+    return _bounded(experiment, world)
+
+
+def save_world(world: Bounded, folder: Path, number: int) -> None:
+    """Write what a learnt world has beside its model: its states, resolution and limits."""
+    inner = world.world.world if isinstance(world.world, Latent) else world.world
+    assert isinstance(inner, LearntWorld)
+    arrays = {
+        "visited_states": inner.visited_states,
+        "initial_states": inner.initial_states,
+        "resolution": inner.resolution,
+        "states": jnp.stack([inner.states.low, inner.states.high]),
+        "actions": jnp.stack([inner.actions.low, inner.actions.high]),
+    }
+    about = {"states": inner.states.names, "actions": inner.actions.names}
+    save_tree(arrays, path_of(folder, "world", number), about=about)
+
+
+def load_world(
+    experiment: Experiment, model: DVBF, folder: Path, number: int, seed: int
+) -> Bounded:
+    """Read the world of a model; in runs of version 1 it is built from the data."""
+    path = path_of(folder, "world", number)
+    if not path.exists():
+        return build_world(experiment, model, load_data(folder, number, experiment.agents), seed)
+    about = read_about(path)
+    arrays = {name[2:-2]: jnp.asarray(each) for name, each in load_arrays(path).items()}
+
+    def box(name: str) -> Box:
+        low, high = arrays[name]
+        return Box(low, high, tuple(about[name]))
+
+    world = LearntWorld(
+        _noiseless(experiment, model),
+        arrays["visited_states"],
+        arrays["initial_states"],
+        arrays["resolution"],
+        box("states"),
+        box("actions"),
+    )
+    return _bounded(experiment, world)
+
+
+def _noiseless(experiment: Experiment, model: DVBF) -> DVBF:
+    if experiment.process_noise:
+        return model
+    return eqx.tree_at(lambda m: m.noise_factor, model, jnp.zeros_like(model.noise_factor))
+
+
+def _bounded(experiment: Experiment, world: LearntWorld) -> Bounded:
+    return Bounded(Latent(world) if experiment.perceive == "latent" else world)
+
+
+def data_path(folder: Path, number: int) -> Path:
+    """Return the file of the data of a round."""
+    return folder / f"{named('data', number)}.npz"
+
+
+def load_data(folder: Path, number: int, agents: int) -> tuple[Trajectories, ...]:
+    """Read the data of all rounds up to one, each agent by itself."""
+    paths = (data_path(folder, each) for each in range(number + 1))
+    return tuple(split_agents(Trajectories.load(path), agents) for path in paths)
+
+
+@dataclass(frozen=True)
+class RunActor:
+    """Makes actors that sample from the policy of a finished run, also in workers.
+
+    Attributes:
+        folder: The run folder.
+    """
+
+    folder: Path
+
+    def __call__(self, spaces: Spaces) -> PolicyActor:
+        """Read the run; refuse an environment with other spaces."""
+        agent = load_agent(self.folder)
+        size = agent.world.states.size
+        if agent.model is not None:
+            size = agent.model.observations.offset.size
+        wanted = agent.num_agents * agent.world.actions.size, agent.num_agents * size
+        found = len(spaces.action_names), len(spaces.observation_names)
+        if wanted != found:
+            raise ValueError(
+                f"Expected an environment with {wanted[1]} observed columns and {wanted[0]} "
+                f"actions, as the run in {self.folder} was trained for; got {found[1]} and "
+                f"{found[0]}."
+            )
+        return agent.actor(sample=True)

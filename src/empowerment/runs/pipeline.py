@@ -1,0 +1,203 @@
+"""Training a run: collect data and learn a world if need be, then train an agent, in a folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+
+from empowerment.agent import Explorer, TrainedAgent, to_bundle, train_stages
+from empowerment.controller import write_bundle
+from empowerment.data import (
+    RandomActor,
+    Spaces,
+    Trajectories,
+    check,
+    collect,
+    interval_of,
+    make_environment,
+    spaces_of,
+)
+from empowerment.environments import EnvFactory
+from empowerment.optimise import Snapshot
+from empowerment.runs.experiment import Experiment, same_settings, to_json
+from empowerment.runs.folder import Log, Progress, Run, open_run
+from empowerment.runs.landscape import noise
+from empowerment.runs.loading import (
+    TrainedRun,
+    build_world,
+    data_path,
+    environment_of,
+    load_data,
+    named_world,
+    save_world,
+)
+from empowerment.runs.models import train_model
+from empowerment.runs.stage import RunHooks
+from empowerment.systems import System, system_of
+from empowerment.types import Key
+from empowerment.worlds import Bounded
+
+
+def train_run(
+    experiment: Experiment,
+    *,
+    folder: Path,
+    seed: int = 0,
+    resume: bool = False,
+    command: str | None = None,
+    progress: Progress = lambda doing, done, total: None,
+    log: Log = lambda sentence: None,
+) -> TrainedRun:
+    """Train an agent in a folder; it can be interrupted at any moment.
+
+    Killed and resumed, a run ends with the same bits as one that was never killed.
+
+    Args:
+        experiment: The settings.
+        folder: Where everything is stored.
+        seed: Random seed.
+        resume: Whether to resume the run in the folder.
+        command: Command line that started it, for the report.
+        progress: Receives progress.
+        log: Receives sentences for the user.
+
+    Returns:
+        The run.
+    """
+    experiment.check()
+    _check_log(experiment)
+    world = None if experiment.is_learnt else named_world(experiment)
+    facts = {"command": command, "noise": None if world is None else noise(world.world)}
+    settings = to_json(experiment, seed)
+    with open_run(folder, settings, resume=resume, log=log, facts=facts, read=same_settings) as run:
+        if world is not None:
+            keys = tuple(jax.random.split(jax.random.key(seed), 3))
+            agent = _train(run, experiment, 0, world, progress, keys)
+        else:
+            agent = _train_rounds(run, experiment, seed, progress)
+        _write_controller(experiment, agent, folder)
+        run.write_manifest(finished=True)
+    return TrainedRun(experiment, seed, agent)
+
+
+def _train_rounds(run: Run, experiment: Experiment, seed: int, progress: Progress) -> TrainedAgent:
+    """Collect data, learn a world and train an agent in it, in each round."""
+    agent = None
+    for number in range(experiment.rounds + 1):
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        model_key, *keys = jax.random.split(key, 4)
+        parts = _gather(run, experiment, number, agent, progress, seed)
+        model = train_model(
+            run,
+            experiment.model,
+            parts,
+            number=number,
+            start=None if agent is None else agent.model,
+            seed=seed,
+            progress=progress,
+            key=model_key,
+        )
+        world = build_world(experiment, model, parts, seed)
+        save_world(world, run.folder, number)
+        trained = _train(run, experiment, number, world, progress, tuple(keys))
+        agent = replace(trained, model=model, num_agents=experiment.agents)
+    assert agent is not None
+    return agent
+
+
+def _train(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    world: Bounded,
+    progress: Progress,
+    keys: tuple[Key, ...],
+) -> TrainedAgent:
+    """Train channel, fit and policy as stages of a round."""
+    system = _system(experiment)
+
+    def describe(stage: str, at: Snapshot) -> str:
+        words = system.describe(at.model.policy, world) if stage == "policy" else ""
+        return f"{at.history[-1][1]['bound']:.3f} nats{words}"
+
+    return train_stages(world, experiment.agent, RunHooks(run, number, progress, describe), *keys)
+
+
+def _system(experiment: Experiment) -> System:
+    has_environment = experiment.env is not None or not experiment.is_learnt
+    return system_of(environment_of(experiment).id if has_environment else None)
+
+
+def _gather(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    agent: TrainedAgent | None,
+    progress: Progress,
+    seed: int,
+) -> tuple[Trajectories, ...]:
+    """Collect the data of a round if they are missing; return those of all rounds so far."""
+    path = data_path(run.folder, number)
+    if not path.exists():
+        if agent is None and experiment.data is not None:
+            given = Trajectories.load(Path(experiment.data))
+            check(given)
+            given.save(path)
+        elif experiment.env is not None:
+            first = experiment.data_env or experiment.env
+
+            def explorer(spaces: Spaces) -> Explorer:
+                assert agent is not None
+                return Explorer(agent.actor(sample=True), spaces)
+
+            collected, report = collect(
+                EnvFactory(first if agent is None else experiment.env, experiment.action_repeat),
+                steps=experiment.data_steps if agent is None else experiment.round_steps,
+                seed=seed + number,
+                policy=RandomActor if agent is None else explorer,
+                progress=progress,
+            )
+            if report.failed:
+                run.log(report.summary())
+            collected.save(path)
+    return load_data(run.folder, number, experiment.agents)
+
+
+def _check_log(experiment: Experiment) -> None:
+    """Refuse data of another system than the environment, before anything is done."""
+    if experiment.data is None or experiment.env is None:
+        return
+    log = Trajectories.load(Path(experiment.data)).spaces
+    environment = make_environment(experiment.env)
+    own = spaces_of(environment, experiment.env)
+    environment.close()
+    sizes = [
+        f"{len(each.observation_names)} observed columns and {len(each.action_names)} actions"
+        for each in (own, log)
+    ]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"Expected the log {experiment.data} to be of {experiment.env}, with {sizes[0]}; got "
+            f"{sizes[1]}."
+        )
+
+
+def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path) -> None:
+    """Write the controller bundle of a run."""
+    environment, interval = None, None
+    if experiment.env is not None or not experiment.is_learnt:
+        factory = environment_of(experiment)
+        made = make_environment(factory)
+        interval = interval_of(made)
+        made.close()
+        # The controller is of one agent: it cannot act alone in the environment of several.
+        environment = factory.id if experiment.agents == 1 else None
+    bundle = to_bundle(
+        policy=agent.policy,
+        world=agent.world,
+        model=agent.model,
+        environment=environment,
+        interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
+        action_repeat=experiment.action_repeat,
+    )
+    write_bundle(bundle, folder)

@@ -1,0 +1,136 @@
+"""What the report of a run is drawn from: computed once, written to its folder."""
+
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+
+from empowerment.agent import ACTORS, play
+from empowerment.data import spaces_of
+from empowerment.environments import EnvFactory
+from empowerment.files import write_columns
+from empowerment.report import VIDEO, Landscape, write_landscape, write_report, write_video
+from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape, study_of
+from empowerment.runs.folder import Progress, flat, read_manifest
+from empowerment.runs.landscape import compute_landscape, describe, grid_states
+from empowerment.runs.loading import TrainedRun, load_run
+from empowerment.runs.variational import variational_landscape
+from empowerment.systems import evaluated, system_of
+from empowerment.worlds import has_closed_form_density
+
+_SHOWN_SECONDS = 6.0
+"""Duration of the video."""
+
+_FPS = 30
+
+
+def report_run(
+    folder: Path,
+    *,
+    grid: str,
+    episodes: int = 100,
+    progress: Progress = lambda doing, done, total: None,
+) -> Path:
+    """Compute what is missing in a run folder, then draw the report from files alone.
+
+    Args:
+        folder: The folder of a finished run.
+        grid: Number of states along each axis of the landscapes, such as 21x21.
+        episodes: Number of episodes of the evaluation.
+        progress: Receives progress.
+
+    Returns:
+        The page.
+    """
+    run = load_run(folder)
+    system = system_of(run.environment.id)
+    kept = [evaluated(folder, actor) for actor in ACTORS]
+    if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
+        evaluate_run(folder, episodes=episodes, progress=progress)
+    if not (folder / "episode.csv").exists():
+        _write_episode(run, folder)
+    system.before_report(study_of(run, folder, progress))
+    _write_landscapes(run, folder, grid, progress)
+    manifest, experiment = read_manifest(folder), run.experiment
+    return write_report(
+        folder,
+        title=f"{experiment.env or experiment.data or experiment.world}: "
+        f"{experiment.agent.steps}-step empowerment",
+        settings=flat(manifest["settings"]),
+        versions=manifest["versions"],
+        command=manifest.get("command"),
+        sections=system.sections,
+    )
+
+
+def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progress) -> None:
+    """Compute the empowerment over the states of a world that can be drawn, and the truth."""
+    known = known_world(run)
+    if known is None or known[1].states.size > 2:
+        return
+    name, world = known
+    states, steps = grid_states(world, grid), run.experiment.agent.steps
+    path = folder / "landscape.csv"
+    if not path.exists():
+        about = describe(name, world, estimator="variational", steps=steps, seed=run.seed)
+        if run.agent.model is None:
+            channel = run.agent.channel
+            bounds = variational_landscape(
+                channel, run.agent.world, states, seed=run.seed, progress=progress
+            )
+        else:
+            progress("evaluating the learnt world", 0, 1)
+            about["estimator"] = "learnt"
+            bounds = learnt_landscape(run, states), None, None
+        write_landscape(Landscape(world.states.names, states, *bounds, about), path)
+    if not has_closed_form_density(world, steps=steps, key=jax.random.key(0)):
+        return
+    for count in dict.fromkeys((1, steps)):
+        path = folder / f"exact-{count}-step.csv"
+        if not path.exists():
+            exact = compute_landscape(
+                name, world, states, estimator="exact", steps=count, progress=progress
+            )
+            write_landscape(exact, path)
+
+
+def _write_episode(run: TrainedRun, folder: Path) -> None:
+    """Run one episode by the mean action; write it as a table and, if it can be seen, a video."""
+    factory, trial = run.environment, system_of(run.environment.id).trial
+    environment = make_visible(factory)
+    spaces = spaces_of(environment, factory.id)
+    fps = environment.metadata.get("render_fps", _FPS) / factory.count
+    frames = []
+
+    def before_step() -> None:
+        if len(frames) < _SHOWN_SECONDS * fps:  # A whole episode may not fit into memory.
+            frames.append(environment.render())
+
+    path = play(
+        environment,
+        run.agent.actor(),
+        seed=run.seed,
+        state=None if trial is None else trial.starts(1, run.seed)[0],
+        before_step=before_step,
+    )
+    environment.close()
+    if frames[0] is not None:
+        write_video(np.stack(frames), folder / VIDEO, fps=fps)
+    observations = path.observations[:-1]
+    names = spaces.observation_names if run.agent.model else run.agent.world.states.names
+    columns = dict(zip(names, observations.T, strict=True))
+    truth, known = system_of(run.experiment.env).truth, known_world(run)
+    if run.agent.model is not None and truth is not None and known is not None:
+        located = truth.locate(observations)
+        columns |= dict(zip(known[1].states.names, located.T, strict=True))
+    columns |= dict(zip(spaces.action_names, path.actions.T, strict=True))
+    write_columns(columns, folder / "episode.csv")
+
+
+def make_visible(factory: EnvFactory) -> gymnasium.Env:
+    """Make an environment that renders frames, or one that does not if there is no other."""
+    try:
+        return factory(render_mode="rgb_array")
+    except (TypeError, ValueError, gymnasium.error.Error):
+        return factory()

@@ -1,0 +1,23 @@
+"""What is known about particular systems, one file each; a new system is one more file here."""
+
+from empowerment.systems import ball, balls, biped, pendulum
+from empowerment.systems.base import Study, System, Trial, Truth, evaluated
+
+_SYSTEMS = {
+    name: system
+    for module in (pendulum, ball, balls, biped)
+    for system in module.SYSTEMS
+    for name in system.environments
+}
+
+
+def system_of(environment: str | None) -> System:
+    """Return what is known about an environment; an empty record if nothing is.
+
+    Args:
+        environment: Its Gymnasium id.
+    """
+    return _SYSTEMS.get(environment or "", System())
+
+
+__all__ = ["Study", "System", "Trial", "Truth", "evaluated", "system_of"]

@@ -1,0 +1,257 @@
+"""Run folders: what survives interruption, damage and mistakes."""
+
+import dataclasses
+import errno
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from empowerment import files
+from empowerment.agent import AgentSettings
+from empowerment.runs import PRESETS, Experiment, load_agent, load_run, train_run
+from empowerment.runs.folder import hashes, open_run, read_manifest
+
+TINY = Experiment(
+    world="pendulum",
+    agent=AgentSettings(
+        steps=1,
+        channel_updates=300,
+        policy_updates=600,
+        horizon=2,
+        num_starts=2,
+        width=8,
+        depth=1,
+    ),
+)
+
+
+class StopHereError(Exception):
+    """Stands for a kill: nothing is saved on the way out."""
+
+
+def stop_at(count: int, error: BaseException):
+    """Progress that raises when it is called for the so many-th time."""
+    calls = 0
+
+    def progress(doing: str, done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            raise error
+
+    return progress
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was never interrupted."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    train_run(TINY, folder=folder, seed=3)
+    return folder
+
+
+def test_a_run_holds_what_it_should(whole: Path):
+    manifest = read_manifest(whole)
+    assert manifest["finished"]
+    assert manifest["settings"]["seed"] == 3
+    assert manifest["noise"]["perception"] == pytest.approx([0.05, 0.05])
+    assert manifest["files"] == hashes(whole)
+    assert {"channel.safetensors", "surrogate.safetensors", "policy.safetensors"} <= set(
+        manifest["files"]
+    )
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    assert [line["update"] for line in lines if line["stage"] == "policy"] == [
+        100,
+        200,
+        300,
+        400,
+        500,
+        600,
+    ]
+    assert load_run(whole).experiment == TINY
+
+
+@pytest.mark.parametrize(
+    "count",
+    [1, 4, 9, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)],
+)
+def test_killed_and_resumed_it_ends_with_the_same_bits(whole: Path, tmp_path: Path, count: int):
+    folder = tmp_path / "run"
+    with pytest.raises(StopHereError):
+        train_run(TINY, folder=folder, seed=3, progress=stop_at(count, StopHereError()))
+    assert not read_manifest(folder)["finished"]
+    with pytest.raises(ValueError, match="it was interrupted"):
+        load_agent(folder)
+    train_run(TINY, folder=folder, seed=3, resume=True)
+    assert hashes(folder) == hashes(whole)
+
+
+def test_interrupted_by_the_user_it_goes_on_from_where_it_was(whole: Path, tmp_path: Path):
+    folder, seen = tmp_path / "run", []
+    with pytest.raises(KeyboardInterrupt):
+        train_run(TINY, folder=folder, seed=3, progress=stop_at(6, KeyboardInterrupt()))
+    train_run(TINY, folder=folder, seed=3, resume=True, progress=lambda *words: seen.append(words))
+    assert [done for doing, done, _ in seen if doing.startswith("policy")] == [300, 400, 500, 600]
+    assert hashes(folder) == hashes(whole)
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path, harm: str):
+    folder, said = tmp_path / "run", []
+    like = {"a": np.zeros(3, np.float32)}
+    with open_run(folder, {}, resume=False, log=said.append) as run:
+        for count in (1, 2, 3):
+            run.save_checkpoint("stage", count, {"a": like["a"] + count}, {"count": count})
+        assert len(list((folder / "checkpoints").glob("*.safetensors"))) == 2
+        path = folder / "checkpoints" / "stage-0000003.safetensors"
+        data = path.read_bytes()
+        flipped = data[:-1] + bytes([data[-1] ^ 1])
+        path.write_bytes({"flip": flipped, "cut": data[:-4], "empty": b""}[harm])
+        found = run.load_checkpoint("stage", like)
+    assert found is not None
+    assert found[1] == {"count": 2}
+    assert "Trying the one before" in said[0]
+
+
+def test_a_checkpoint_that_was_never_finished_does_not_count(tmp_path: Path):
+    like = {"a": np.zeros(3, np.float32)}
+    with open_run(tmp_path / "run", {}, resume=False, log=print) as run:
+        run.save_checkpoint("stage", 1, like, {"count": 1})
+        run.save_checkpoint("stage", 2, like, {"count": 2})
+        (tmp_path / "run" / "checkpoints" / "stage-0000002.json").unlink()
+        found = run.load_checkpoint("stage", like)
+    assert found is not None
+    assert found[1] == {"count": 1}
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+):
+    folder = tmp_path / "run"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fill(doing: str, done: int, total: int) -> None:
+        if doing.startswith("policy") and done == 500:
+            monkeypatch.setattr(files.os, "fsync", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        train_run(TINY, folder=folder, seed=3, progress=fill)
+    monkeypatch.undo()
+    assert not [path for path in folder.rglob(".*.*") if path.is_file() and path.name != ".lock"]
+    train_run(TINY, folder=folder, seed=3, resume=True)
+    assert hashes(folder) == hashes(whole)
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path):
+    with (
+        open_run(tmp_path, {}, resume=False, log=print),
+        pytest.raises(ValueError, match="another run is writing"),
+        open_run(tmp_path, {}, resume=True, log=print),
+    ):
+        pass
+
+
+def test_a_run_is_not_overwritten_and_not_changed(whole: Path):
+    with pytest.raises(ValueError, match="there is a run in it"):
+        train_run(TINY, folder=whole, seed=3)
+    changed = TINY.with_agent(horizon=3)
+    with pytest.raises(ValueError, match="horizon was 2 and is 3"):
+        train_run(changed, folder=whole, seed=3, resume=True)
+    with pytest.raises(ValueError, match="seed was 3 and is 4"):
+        train_run(TINY, folder=whole, seed=4, resume=True)
+
+
+def test_damaged_weights_are_not_loaded(whole: Path, tmp_path: Path):
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    path = folder / "policy.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="SHA-256 differs"):
+        load_agent(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"steps": 0}, "steps to be at least 1"),
+        ({"policy_updates": 150}, "multiple of 100"),
+        ({"first_beta": -1.0}, "first_beta to be positive"),
+        ({"learning_rate": float("nan")}, "learning_rate to be positive"),
+        ({"discount": 1.0}, "discount"),
+        ({"joint": True}, "family whose planning is learnt"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(change: dict, complaint: str):
+    with pytest.raises(ValueError, match=complaint):
+        dataclasses.replace(AgentSettings(), **change).check()
+
+
+def test_presets_can_be(tmp_path: Path):
+    for preset in PRESETS.values():
+        preset.experiment.check()
+        preset.experiment.with_budget("smoke").check()
+    with pytest.raises(ValueError, match="one of smoke, full"):
+        TINY.with_budget("huge")
+    with pytest.raises(ValueError, match="continuous states"):
+        train_run(dataclasses.replace(TINY, world="maze"), folder=tmp_path)
+
+
+def command_of(experiment: Experiment, folder: Path) -> list[str]:
+    """The words that train a tiny agent in a process of its own."""
+    names = ("steps", "channel_updates", "policy_updates", "horizon", "num_starts")
+    flags = [
+        f"--{name.replace('_', '-')}={getattr(experiment.agent, name)}"
+        for name in (*names, "width", "depth")
+    ]
+    command = [sys.executable, "-m", "empowerment.cli", "train", "pendulum", *flags, "--seed=3"]
+    return [*command, "--out", str(folder)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_a_random_moment(whole: Path, tmp_path: Path, seed: int):
+    """A real process and a real kill -9, wherever it happens to be."""
+    command = command_of(TINY, tmp_path / "run")
+    wait = np.random.default_rng(seed).uniform(5, 25)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    time.sleep(wait)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert hashes(tmp_path / "run") == hashes(whole)
+
+
+@pytest.mark.slow
+def test_interrupted_by_the_keyboard(tmp_path: Path):
+    """A real process and a real Ctrl-C: what it had reported is saved, and it says what to do."""
+    endless = TINY.with_agent(policy_updates=10_000_000)
+    process = subprocess.Popen(
+        command_of(endless, tmp_path / "run"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if "run: policy" in line)
+    assert "nats" in line
+    assert "% held" in line
+    reported = int(line.split(", ")[-1].split(" of ")[0])
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "Resume it with --resume" in rest
+    assert "Traceback" not in rest
+    saved = (tmp_path / "run" / "checkpoints").glob("policy-*.json")
+    assert max(int(path.stem.rsplit("-", 1)[1]) for path in saved) >= reported
