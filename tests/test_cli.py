@@ -1,6 +1,7 @@
 """The command line, end to end: files in, files out, and one sentence for every mistake."""
 
 import csv
+import dataclasses
 import io
 import json
 import subprocess
@@ -16,7 +17,9 @@ import numpy as np
 import pytest
 
 from empowerment.capacity import discrete_empowerment, exact_landscape, gaussian_empowerment
-from empowerment.cli import main
+from empowerment.cli import main, parse
+from empowerment.cli.train import for_arguments
+from empowerment.runs import LEARNT, PRESETS
 from empowerment.worlds import WORLDS, Ball, Grid, Pendulum
 
 GAUSSIAN = ("landscape", "pendulum", "--estimator", "gaussian", "--steps", "2")
@@ -303,3 +306,78 @@ def test_mistakes_with_runs_end_in_one_sentence(
     assert complaint in said
     assert said.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_output_folder_does_not_choose_the_preset(name: str):
+    command = for_arguments(["--env", "Pendulum-v1", "--out", name])
+    words = ["--env", "Pendulum-v1", "--out", name]
+    parsed = parse(command, "train", words)
+    assert parsed.experiment is None
+    assert parsed.settings == dataclasses.replace(LEARNT, env="Pendulum-v1")
+    assert command.command_line == f"empower train --env Pendulum-v1 --out {name}"
+    words = [name, "--out", "runs/mine", "--seed", "3"]
+    assert parse(for_arguments(words), "train", words).settings == PRESETS[name].experiment
+
+
+@pytest.mark.parametrize(("command", "words"), [("evaluate", "no figures"), ("report", "again")])
+def test_an_interrupt_does_not_claim_that_nothing_was_written(
+    command: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"empowerment.cli.{command}.{command}_run", interrupt)
+    with pytest.raises(SystemExit) as stop:
+        main([command, "somewhere"])
+    assert stop.value.code == 130
+    said = capsys.readouterr().err
+    assert said.startswith("Interrupted; ")
+    assert words in said
+    assert "nothing" not in said
+
+
+WITHOUT = """
+import sys
+REFUSED = "jax jaxlib equinox optax matplotlib imageio Box2D".split()
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in REFUSED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.split(".")[0])
+sys.meta_path.insert(0, Refuse())
+from empowerment.cli import main, parse
+from empowerment.cli.train import for_arguments
+from empowerment.runs import LEARNT, PRESETS
+main(sys.argv[1:])
+"""
+
+
+def without_extras(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where only the core is installed."""
+    command = [sys.executable, "-c", WITHOUT, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", ["--help", "control --help", "export --help", "data --help"])
+def test_help_needs_no_jax(words: str):
+    done = without_extras(*words.split())
+    assert done.returncode == 0, done.stderr
+    assert "usage: empower" in done.stdout
+
+
+def test_a_robot_controls_and_exports_without_jax(tmp_path: Path):
+    run = Path(__file__).parent / "runs" / "version1" / "learnt"
+    words = f"control {run} --env Pendulum-v1 --duration 0.3 --engine numpy --json"
+    done = without_extras(*words.split(), "--record", str(tmp_path / "fault.json"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["cycles"] > 0
+    done = without_extras("export", str(run), "--format", "npz", "--out", str(tmp_path / "a.npz"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.npz").exists()
+
+
+def test_what_needs_an_extra_says_which():
+    done = without_extras("train", "pendulum", "--out", "run")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "Install empowerment[train]" in done.stderr

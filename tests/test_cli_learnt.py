@@ -1,14 +1,16 @@
 """Worlds learnt from data, end to end through the command line."""
 
 import json
+import shutil
 from pathlib import Path
 
+import equinox as eqx
 import numpy as np
 import pytest
 
 from empowerment.cli import main
 from empowerment.data import Trajectories
-from empowerment.runs import hashes, read_manifest
+from empowerment.runs import hashes, load_agent, read_manifest
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
 
@@ -168,3 +170,13 @@ def test_a_trained_policy_collects(run: Path, tmp_path: Path):
     words = f"collect {PENDULUM_DIRECTION} --steps 30 --out {out} --policy {run}"
     main(words.split())
     assert Trajectories.load(out).num_transitions == 30
+
+
+def test_a_run_loads_without_its_data(run: Path, tmp_path: Path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    (copy / "data.npz").unlink()
+    own, other = load_agent(run), load_agent(copy)
+    assert eqx.tree_equal(own.world, other.world)
+    assert eqx.tree_equal(own.policy, other.policy)
+    assert eqx.tree_equal(own.channel, other.channel)

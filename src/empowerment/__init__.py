@@ -7,54 +7,50 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from empowerment.agent import AgentSettings as AgentSettings
-    from empowerment.agent import TrainedAgent as TrainedAgent
-    from empowerment.agent import to_bundle as to_bundle
-    from empowerment.agent import train_agent as train_agent
-    from empowerment.capacity import Capacity as Capacity
-    from empowerment.capacity import blahut_arimoto as blahut_arimoto
-    from empowerment.capacity import discrete_empowerment as discrete_empowerment
-    from empowerment.capacity import exact_empowerment as exact_empowerment
-    from empowerment.capacity import exact_landscape as exact_landscape
-    from empowerment.capacity import gaussian_empowerment as gaussian_empowerment
-    from empowerment.capacity import water_filling as water_filling
-    from empowerment.channel import certify as certify
-    from empowerment.channel import empowerment as empowerment
-    from empowerment.channel import information_bound as information_bound
-    from empowerment.channel import make_channel as make_channel
-    from empowerment.channel import train_channel as train_channel
+if TYPE_CHECKING:  # The same names as in the table below, for type checkers.
+    # fmt: off
+    # isort: off
+    from empowerment.agent import (
+        AgentSettings as AgentSettings, TrainedAgent as TrainedAgent, to_bundle as to_bundle,
+        train_agent as train_agent,
+    )
+    from empowerment.capacity import (
+        Capacity as Capacity, blahut_arimoto as blahut_arimoto,
+        discrete_empowerment as discrete_empowerment, exact_empowerment as exact_empowerment,
+        exact_landscape as exact_landscape, gaussian_empowerment as gaussian_empowerment,
+        water_filling as water_filling,
+    )
+    from empowerment.channel import (
+        certify as certify, empowerment as empowerment, information_bound as information_bound,
+        make_channel as make_channel, train_channel as train_channel,
+    )
     from empowerment.controller import Controller as Controller
-    from empowerment.data import Episode as Episode
-    from empowerment.data import Trajectories as Trajectories
-    from empowerment.data import collect as collect
-    from empowerment.distributions import Gaussian as Gaussian
-    from empowerment.distributions import Uniform as Uniform
+    from empowerment.data import (
+        Episode as Episode, Trajectories as Trajectories, collect as collect,
+    )
+    from empowerment.distributions import Gaussian as Gaussian, Uniform as Uniform
     from empowerment.environments import WorldEnv as WorldEnv
-    from empowerment.errors import DivergedError as DivergedError
-    from empowerment.errors import EmpowermentError as EmpowermentError
-    from empowerment.errors import NotConvergedError as NotConvergedError
-    from empowerment.model import DVBF as DVBF
-    from empowerment.model import Filter as Filter
-    from empowerment.model import LearntWorld as LearntWorld
-    from empowerment.model import ModelSettings as ModelSettings
+    from empowerment.errors import (
+        DivergedError as DivergedError, EmpowermentError as EmpowermentError,
+        NotConvergedError as NotConvergedError,
+    )
+    from empowerment.model import (
+        DVBF as DVBF, Filter as Filter, LearntWorld as LearntWorld,
+        ModelSettings as ModelSettings,
+    )
     from empowerment.policy import Policy as Policy
     from empowerment.report import Landscape as Landscape
-    from empowerment.runs import PRESETS as PRESETS
-    from empowerment.runs import Experiment as Experiment
-    from empowerment.runs import compute_landscape as compute_landscape
-    from empowerment.runs import evaluate_run as evaluate_run
-    from empowerment.runs import fit_model as fit_model
-    from empowerment.runs import load_agent as load_agent
-    from empowerment.runs import train_run as train_run
-    from empowerment.worlds import WORLDS as WORLDS
-    from empowerment.worlds import AbstractWorld as AbstractWorld
-    from empowerment.worlds import Ball as Ball
-    from empowerment.worlds import Bounded as Bounded
-    from empowerment.worlds import Box as Box
-    from empowerment.worlds import Grid as Grid
-    from empowerment.worlds import LinearGaussian as LinearGaussian
-    from empowerment.worlds import Pendulum as Pendulum
+    from empowerment.runs import (
+        PRESETS as PRESETS, Experiment as Experiment, compute_landscape as compute_landscape,
+        evaluate_run as evaluate_run, fit_model as fit_model, load_agent as load_agent,
+        train_run as train_run,
+    )
+    from empowerment.worlds import (
+        WORLDS as WORLDS, AbstractWorld as AbstractWorld, Ball as Ball, Bounded as Bounded,
+        Box as Box, Grid as Grid, LinearGaussian as LinearGaussian, Pendulum as Pendulum,
+    )
+    # fmt: on
+    # isort: on
 
 _MODULES = {
     "agent": "AgentSettings TrainedAgent to_bundle train_agent",

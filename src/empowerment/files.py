@@ -15,12 +15,7 @@ MAX_ROWS = 10_000_000
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file through a temporary one, so that no reader ever sees a part of it.
-
-    Args:
-        path: The file; its folder is created if need be.
-        data: The content.
-    """
+    """Write a file through a temporary one, so that no reader ever sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -52,23 +47,14 @@ def check_writable(path: Path) -> None:
 
 
 def to_csv(columns: Mapping[str, np.ndarray]) -> str:
-    """Return the text of a CSV file.
-
-    Args:
-        columns: Columns by name, all of one length.
-    """
+    """Return the text of a CSV file."""
     rows = zip(*columns.values(), strict=True)
     lines = [",".join(columns), *(",".join(f"{value:.9g}" for value in row) for row in rows)]
     return "\n".join(lines) + "\n"
 
 
 def write_columns(columns: Mapping[str, np.ndarray], path: Path) -> None:
-    """Write columns of numbers to a CSV file.
-
-    Args:
-        columns: Columns by name, all of one length.
-        path: The file.
-    """
+    """Write columns of numbers to a CSV file."""
     write_atomic(path, to_csv(columns).encode())
 
 

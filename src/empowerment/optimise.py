@@ -108,15 +108,7 @@ def init(
     target: Any = None,
     key: Key,
 ) -> TrainingState:
-    """Build the state before the first update.
-
-    Args:
-        model: What is trained.
-        optimiser: Its optimiser.
-        trainable: Filter of the leaves of the model that are trained.
-        target: Target network.
-        key: Consumed.
-    """
+    """Build the state before the first update."""
     memory = optimiser.init(eqx.filter(model, trainable))
     return TrainingState(model, memory, jnp.array(0), key, target)
 
@@ -127,40 +119,25 @@ def updates(
     inputs: Any,
     *,
     learning_rates: Float[Array, " updates"],
-    optimiser: optax.GradientTransformation,
-    diagnose: Diagnose,
-    trainable: Any = eqx.is_inexact_array,
-    micro_batches: int | None = None,
-    track: Callable[[Any, Any], Any] = lambda target, model: target,
+    **options: Any,
 ) -> tuple[TrainingState, Any]:
-    """Scan over many updates; call it under one `jit`.
+    """Scan over many updates of a training state; call it under one `jit`.
 
     Args:
         loss: The loss of one update.
         state: Where training stands.
         inputs: Scanned inputs of the loss, one row for each update.
         learning_rates: One for each update.
-        optimiser: As given to `init`.
-        diagnose: Computes the diagnostics of an update.
-        trainable: As given to `init`.
-        micro_batches: Number of evaluations of the loss whose gradients are averaged, each with
-            a key of its own; by default one, with the key of the update.
-        track: Moves the target network after the parameters have moved.
+        **options: As given to `descend`.
 
     Returns:
         The state afterwards, and the mean of the diagnostics.
     """
     key, batch_key = jax.random.split(state.key)
     keys = jax.random.split(batch_key, learning_rates.size)
+    carry = state.model, state.optimiser, state.target
     (model, memory, target), diagnostics = descend(
-        loss,
-        (state.model, state.optimiser, state.target),
-        (inputs, learning_rates, keys),
-        optimiser=optimiser,
-        diagnose=diagnose,
-        trainable=trainable,
-        micro_batches=micro_batches,
-        track=track,
+        loss, carry, (inputs, learning_rates, keys), **options
     )
     num_updates = state.num_updates + learning_rates.size
     after = TrainingState(model, memory, num_updates, key, target)
@@ -178,16 +155,17 @@ def descend(
     micro_batches: int | None = None,
     track: Callable[[Any, Any], Any] = lambda target, model: target,
 ) -> tuple[tuple[Any, optax.OptState, Any], Any]:
-    """Scan over updates: the loop under `updates`, without a `TrainingState`.
+    """Scan over updates.
 
     Args:
         loss: The loss of one update.
         carry: Model, state of the optimiser, target network.
         scanned: Inputs of the loss, learning rates and keys, one row for each update.
-        optimiser: Direction of an update.
+        optimiser: As given to `init`.
         diagnose: Computes the diagnostics of an update.
-        trainable: Filter of the leaves of the model that are trained.
-        micro_batches: Number of evaluations of the loss whose gradients are averaged.
+        trainable: As given to `init`.
+        micro_batches: Number of evaluations of the loss whose gradients are averaged, each with
+            a key of its own; by default one, with the key of the update.
         track: Moves the target network after the parameters have moved.
 
     Returns:

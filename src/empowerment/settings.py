@@ -1,10 +1,9 @@
 """Checks that settings of all kinds have in common."""
 
-from collections.abc import Mapping
 from typing import Any
 
 
-def check_at_least(settings: Any, limits: Mapping[str, int]) -> None:
+def check_at_least(settings: Any, **limits: int) -> None:
     """Raise a `ValueError` if a setting is below its limit."""
     for name, least in limits.items():
         if getattr(settings, name) < least:

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
+from safetensors.numpy import load as load_tensors, save as save_tensors
 
 from empowerment.files import write_atomic
 
@@ -41,19 +40,12 @@ def save_tree(tree: Any, path: Path, *, about: dict[str, Any]) -> None:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """Read the description of saved arrays.
-
-    Args:
-        path: File of the arrays.
-    """
+    """Read the description of saved arrays."""
     return _manifest(path)["about"]
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read arrays by their names.
-
-    Args:
-        path: File of the arrays.
 
     Raises:
         ValueError: If the file is damaged, or a value is not finite.

@@ -1,7 +1,6 @@
 """Array type aliases used in signatures."""
 
-from jaxtyping import Array, Float, Int
-from jaxtyping import Key as _Key
+from jaxtyping import Array, Float, Int, Key as _Key
 
 State = Float[Array, " state"]
 """A state $z$ of a world."""

@@ -10,10 +10,10 @@ from hypothesis import given
 from empowerment.capacity import (
     AdditiveChannel,
     DenseChannel,
-    NotConvergedError,
     Stopped,
     blahut_arimoto,
 )
+from empowerment.errors import NotConvergedError
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -3,8 +3,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from empowerment.channel import information_bound, make_channel
-from empowerment.channel import train_channel as train
+from empowerment.channel import information_bound, make_channel, train_channel as train
 from empowerment.channel.training import init, sample_states, step
 from empowerment.errors import DivergedError
 from empowerment.worlds import Bounded, Pendulum

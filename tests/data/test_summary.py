@@ -5,8 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from empowerment.data import Episode, RepairMode, Spaces, Trajectories, check, repair, summarise
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from empowerment.environments import BALLS, BallsEnv, joint, per_ball
 from empowerment.environments.balls import NUM_RAYS

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import norm
 
 from empowerment.data import Episode, Spaces, Trajectories
@@ -27,8 +26,8 @@ from empowerment.model import (
     learnt_world,
     predict,
     prepare,
+    training as model_training,
 )
-from empowerment.model import training as model_training
 from empowerment.optimise import Callback, Snapshot
 from empowerment.storage import load_tree, save_tree
 from empowerment.worlds import Bounded, unroll

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from empowerment.data import Episode, Spaces, Trajectories
-from empowerment.model import DVBF, Filter, elbo, prepare
-from empowerment.model import training as model_training
+from empowerment.model import DVBF, Filter, elbo, prepare, training as model_training
 
 DECAY, GAIN, PROCESS, SIGHT = 0.8, 0.7, 0.8, 0.3
 LENGTH = 12

@@ -11,8 +11,7 @@ import pytest
 from empowerment.channel import AbstractChannel, Estimate, Inputs, make_channel
 from empowerment.errors import DivergedError
 from empowerment.optimise import Callback
-from empowerment.policy import Agent, Critic, Policy, fit_surrogate
-from empowerment.policy import training as agent_training
+from empowerment.policy import Agent, Critic, Policy, fit_surrogate, training as agent_training
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded
 
@@ -96,7 +95,7 @@ def test_neither_bound_nor_channel_is_refused(getkey):
 def test_the_policy_goes_where_the_bound_is_high(make_critic):
     keys = jax.random.split(jax.random.key(3), 4)
     agent = Agent(policy_of(keys[0]), critic=make_critic(keys[1]))
-    trained = agent_training.train(
+    trained = agent_training.train_policy(
         agent,
         WORLD,
         Slope(jnp.array(0.1)),
@@ -133,8 +132,10 @@ def test_resumed_training_ends_with_the_same_bits(getkey):
         "key": key,
     }
     bound = Slope(jnp.array(0.1))
-    whole = agent_training.train(agent, WORLD, bound, **settings, callback=Callback(kept.append))
-    again = agent_training.train(
+    whole = agent_training.train_policy(
+        agent, WORLD, bound, **settings, callback=Callback(kept.append)
+    )
+    again = agent_training.train_policy(
         agent, WORLD, bound, **settings, callback=Callback(resume=lambda fresh: kept[0])
     )
     assert same(whole.model, again.model)
@@ -159,7 +160,7 @@ def test_beta_horizon_and_budget(getkey):
     state, _ = agent_training.step(state, WORLD, bound, **CALL, num_starts=2, horizon=5)
     assert traces == 2
     with pytest.raises(ValueError, match="multiple of 100; got 50"):
-        agent_training.train(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
+        agent_training.train_policy(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
 
 
 def test_one_channel_serves_every_horizon_untouched(getkey):
@@ -182,7 +183,7 @@ def test_one_channel_serves_every_horizon_untouched(getkey):
 def test_what_is_not_finite_stops_training(getkey):
     agent = Agent(policy_of(getkey()))
     with pytest.raises(DivergedError, match="by update 2"):
-        agent_training.train(
+        agent_training.train_policy(
             agent,
             WORLD,
             Slope(jnp.array(jnp.nan)),

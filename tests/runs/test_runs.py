@@ -78,6 +78,17 @@ def test_a_run_holds_what_it_should(whole: Path):
     assert load_run(whole).experiment == TINY
 
 
+def test_metrics_are_streamed(tmp_path: Path):
+    folder, counts = tmp_path / "run", []
+
+    def progress(doing: str, done: int, total: int) -> None:
+        if done:
+            counts.append(len((folder / "metrics.jsonl").read_text().splitlines()))
+
+    train_run(TINY, folder=folder, seed=3, progress=progress)
+    assert counts == [2, 3, 4, 5, 6, 7, 8, 9, 10]  # The first line is of the untrained channel.
+
+
 @pytest.mark.parametrize(
     "count",
     [1, 4, 9, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)],

@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from empowerment.data import Episode
+from empowerment.environments import EnvFactory
 from empowerment.policy import Policy
+from empowerment.systems import system_of
 from empowerment.systems.pendulum import describe, hanging_starts, imagined_held, time_to_upright
 from empowerment.types import State
 from empowerment.worlds import Ball, Bounded, Pendulum
@@ -59,3 +62,34 @@ def test_time_to_upright():
     assert np.all(np.abs(np.abs(starts[:, 0]) - np.pi) < 0.06)
     assert np.all(np.abs(starts[:, 0]) <= np.pi)
     assert time_to_upright(np.array([[1.0, 0], [0, 0]]), 0.1) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("repeat", [1, 2, 5])
+@pytest.mark.parametrize("name", ["Pendulum-v1", "empowerment/Pendulum-v0"])
+def test_the_last_five_seconds_are_five_seconds(name: str, repeat: int):
+    """An episode that stands for its last 5 s is held, one that fell 4.9 s before its end not."""
+    system, rows = system_of(name), round(20 / (0.05 * repeat))
+    environment = EnvFactory(name, repeat)()
+    angle = np.zeros(rows + 1)
+    angle[: round(15 / (0.05 * repeat))] = 1.0
+
+    def held(angle: np.ndarray) -> float:
+        direction = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+        seen = direction if name == "Pendulum-v1" else np.stack([angle, 0 * angle], axis=1)
+        episode = Episode(seen, np.zeros((rows, 1)), terminated=False, truncated=True)
+        return system.metrics([episode], environment, ())["held_fraction"]
+
+    assert held(angle) == 1
+    angle[-round(4.9 / (0.05 * repeat))] = 1.0
+    assert held(angle) == 0
+    environment.close()
+
+
+def test_what_is_measured_is_said():
+    figures = {"held_fraction": 0.25, "uniform": {"held_fraction": 0.0}}
+    (sentence,) = system_of("Pendulum-v1").summary(figures)
+    assert "25% of episodes (random: 0%)" in sentence
+    (sentence,) = system_of("empowerment/Pendulum-v0").summary(
+        figures | {"time_to_upright_median_s": None}
+    )
+    assert "does not swing up" in sentence

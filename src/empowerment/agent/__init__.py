@@ -1,45 +1,26 @@
 """An agent from end to end, without files: training, acting, evaluation, and its bundle."""
 
-from empowerment.agent.acting import Explorer, PolicyActor, tracker
-from empowerment.agent.bundle import to_bundle
+from empowerment.agent.acting import (
+    Explorer as Explorer,
+    PolicyActor as PolicyActor,
+    tracker as tracker,
+)
+from empowerment.agent.bundle import to_bundle as to_bundle
 from empowerment.agent.evaluation import (
-    ACTORS,
-    ZERO,
-    Evaluation,
-    bounds_at,
-    evaluate_policy,
-    play,
-    states_of,
-    step_limit,
+    ACTORS as ACTORS,
+    ZERO as ZERO,
+    bounds_at as bounds_at,
+    evaluate_policy as evaluate_policy,
+    play as play,
+    states_of as states_of,
+    step_limit as step_limit,
 )
-from empowerment.agent.settings import AgentSettings
+from empowerment.agent.settings import AgentSettings as AgentSettings
 from empowerment.agent.training import (
-    Hooks,
-    TrainedAgent,
-    train_agent,
-    train_stages,
-    untrained_agent,
-    untrained_surrogate,
+    Hooks as Hooks,
+    TrainedAgent as TrainedAgent,
+    train_agent as train_agent,
+    train_stages as train_stages,
+    untrained_agent as untrained_agent,
+    untrained_surrogate as untrained_surrogate,
 )
-
-__all__ = [
-    "ACTORS",
-    "ZERO",
-    "AgentSettings",
-    "Evaluation",
-    "Explorer",
-    "Hooks",
-    "PolicyActor",
-    "TrainedAgent",
-    "bounds_at",
-    "evaluate_policy",
-    "play",
-    "states_of",
-    "step_limit",
-    "to_bundle",
-    "tracker",
-    "train_agent",
-    "train_stages",
-    "untrained_agent",
-    "untrained_surrogate",
-]

@@ -60,11 +60,7 @@ class PolicyActor:
         self._action: np.ndarray | None = None
 
     def reset(self, *, seed: int) -> None:
-        """Begin an episode.
-
-        Args:
-            seed: Random seed of sampled actions.
-        """
+        """Begin an episode."""
         self._key = jax.random.key(seed)
         self._time = 0
         self._states = self._action = None
@@ -127,11 +123,7 @@ class Explorer:
         self._left = 0
 
     def reset(self, *, seed: int) -> None:
-        """Begin an episode.
-
-        Args:
-            seed: Random seed.
-        """
+        """Begin an episode."""
         self._random = np.random.default_rng(seed)
         self._actor.reset(seed=seed)
         self._uniform.reset(seed=seed + 1)

@@ -114,16 +114,7 @@ def play(
     before_step: Callable[[], None] | None = None,
     limit: int = STEP_LIMIT,
 ) -> Episode:
-    """Run one episode; environment and actor have the same seed.
-
-    Args:
-        environment: The environment.
-        actor: The actor.
-        seed: Random seed.
-        state: State to start from, for environments that take one as an option.
-        before_step: Called before every action.
-        limit: Number of actions after which the episode is truncated.
-    """
+    """Run one episode; environment and actor have the same seed."""
     return run_episode(
         environment,
         actor,

@@ -61,20 +61,8 @@ class AgentSettings:
 
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
-        check_at_least(
-            self,
-            {
-                "steps": 1,
-                "channel_updates": 1,
-                "bound_states": 1,
-                "policy_updates": 100,
-                "horizon": 1,
-                "num_starts": 1,
-                "rise": 1,
-                "width": 1,
-                "depth": 1,
-            },
-        )
+        check_at_least(self, steps=1, channel_updates=1, bound_states=1, policy_updates=100)
+        check_at_least(self, horizon=1, num_starts=1, rise=1, width=1, depth=1)
         if self.policy_updates % 100:
             raise ValueError(
                 f"Expected policy_updates to be a multiple of 100; got {self.policy_updates}."

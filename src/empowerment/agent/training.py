@@ -35,13 +35,7 @@ class Hooks(Protocol):
     """Where the stages of a training run are observed and stored."""
 
     def stage(self, name: str, like: T, train: Callable[[Callback], tuple[T, dict[str, Any]]]) -> T:
-        """Return the result of a stage: of `train`, or as stored by a run before.
-
-        Args:
-            name: Name of the stage.
-            like: An untrained result, of the same structure.
-            train: Trains; returns the result and facts about it.
-        """
+        """Return the result of a stage: of `train`, or as stored by a run before."""
         ...
 
 
@@ -77,11 +71,7 @@ class TrainedAgent:
         return self.world.squash(self.policy(state).mean)
 
     def actor(self, *, sample: bool = False) -> PolicyActor:
-        """Build an actor for an environment, with a filter if there is a model.
-
-        Args:
-            sample: Whether to sample actions rather than take their mean.
-        """
+        """Build an actor for an environment, with a filter if there is a model."""
         return PolicyActor(
             self.policy, self.world, self.model, num_agents=self.num_agents, sample=sample
         )
@@ -107,9 +97,6 @@ def train_agent(
         settings: Hyperparameters.
         hooks: Where stages are observed and stored; nowhere by default.
         key: Consumed.
-
-    Returns:
-        The agent.
     """
     return train_stages(world, settings, hooks or _NoHooks(), *jax.random.split(key, 3))
 
@@ -203,15 +190,7 @@ def untrained_surrogate(world: Bounded, settings: AgentSettings) -> Surrogate:
 def untrained_agent(
     world: Bounded, settings: AgentSettings, channel: AbstractChannel, typical: Scalar, *, key: Key
 ) -> Agent:
-    """Build an untrained policy, with a critic and the channel as the settings ask.
-
-    Args:
-        world: The world.
-        settings: Hyperparameters.
-        channel: Trained on with the policy, if the training is joint.
-        typical: A typical bound, in nats: what the critic starts from.
-        key: Consumed.
-    """
+    """Build an untrained policy, with a critic and the channel as the settings ask."""
     policy_key, critic_key = jax.random.split(key)
     sizes = {"width": settings.width, "depth": settings.depth}
     return Agent(

@@ -10,6 +10,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from empowerment.errors import NotConvergedError
+
 _TAILS = 6.0
 """Standard deviations at which the noise is truncated; the tails weigh 2e-9."""
 
@@ -26,10 +28,6 @@ class Stopped(enum.Enum):
 
     CONVERGED = "the certified bounds agree to within the tolerance"
     ITERATIONS = "the largest number of iterations was reached"
-
-
-class NotConvergedError(RuntimeError):
-    """The bounds on a capacity did not converge."""
 
 
 @dataclass(frozen=True)

@@ -280,16 +280,7 @@ def channel_like(
     width: int,
     depth: int,
 ) -> AbstractChannel:
-    """Return the shapes of a stored channel, to load it into; nothing is computed.
-
-    Args:
-        world: The world that it was trained for.
-        arrays: Its arrays, by the names that `save_tree` gives them.
-        family: As given to `make_channel`.
-        steps: As given to `make_channel`.
-        width: As given to `make_channel`.
-        depth: As given to `make_channel`.
-    """
+    """Return the shapes of a stored channel, to load it into; nothing is computed."""
     size = arrays[".inputs.whitener"].shape[0]
     inputs = Inputs(world.states, jnp.eye(size))
     sizes = Sizes(steps, world.actions.size, size, width, depth)

@@ -49,12 +49,7 @@ class Info(eqx.Module):
 
 
 def init(channel: AbstractChannel, *, key: Key) -> TrainingState:
-    """Build the state before the first update of an untrained channel, or one to fine-tune.
-
-    Args:
-        channel: The channel.
-        key: Consumed.
-    """
+    """Build the state before the first update of an untrained channel, or one to fine-tune."""
     return optimise.init(channel, _OPTIMISER, key=key)
 
 
@@ -68,13 +63,6 @@ def step(
     batch_size: int,
 ) -> tuple[TrainingState, Info]:
     """Make many updates in one compiled call.
-
-    Args:
-        state: Where training stands.
-        world: A world whose actions live before the squash.
-        visited: States for half of each batch; the rest is sampled from the whole region.
-        learning_rates: One for each update.
-        batch_size: Number of states in an update.
 
     Returns:
         The state afterwards, and diagnostics.
@@ -101,7 +89,7 @@ def step(
     )
 
 
-def train(
+def train_channel(
     channel: AbstractChannel,
     world: AbstractWorld,
     *,

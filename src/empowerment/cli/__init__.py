@@ -27,20 +27,15 @@ COMMANDS = {
 }
 """The class of each command in the module of its name, and one line about it."""
 
-EXTRAS = {
-    "jax": "train",
-    "equinox": "train",
-    "optax": "train",
-    "matplotlib": "train",
-    "imageio": "train",
-    "Box2D": "box2d",
+_PACKAGES = {
+    "train": "jax equinox optax matplotlib imageio",
+    "box2d": "Box2D",
     "mujoco": "mujoco",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
-    "numba": "fast",
-    "pyarrow": "readers",
-    "minari": "readers",
+    "onnx": "onnx onnxruntime",
+    "fast": "numba",
+    "readers": "pyarrow minari",
 }
+EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
 """The extra that installs each optional package."""
 
 
@@ -125,13 +120,7 @@ def _parse(name: str, arguments: Sequence[str]) -> Any:
 
 
 def parse(kind: type, name: str, arguments: Sequence[str]) -> Any:
-    """Parse the words of a command.
-
-    Args:
-        kind: Class of the command.
-        name: Its name.
-        arguments: The words after the name.
-    """
+    """Parse the words of a command."""
     return tyro.cli(
         kind,
         prog=f"empower {name}",

@@ -135,7 +135,7 @@ class DataCommand:
         return Trajectories.load(path)
 
 
-_OF_TABLES = (
+_OF_TABLES = [
     "observations",
     "actions",
     "episode",
@@ -145,7 +145,7 @@ _OF_TABLES = (
     "interval",
     "action_low",
     "action_high",
-)
+]
 
 
 def _words(text: str | None) -> list[str]:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
+from safetensors.numpy import load as load_tensors, save as save_tensors
 
 from empowerment.controller.bundle import Bundle, Description
 from empowerment.files import write_atomic

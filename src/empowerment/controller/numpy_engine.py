@@ -7,8 +7,12 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle
-from empowerment.controller.engine import LARGEST, AbstractEngine, buffer_shapes
-from empowerment.controller.engine import NUM_KEPT as NUM_KEPT
+from empowerment.controller.engine import (
+    LARGEST,
+    NUM_KEPT as NUM_KEPT,
+    AbstractEngine,
+    buffer_shapes,
+)
 from empowerment.controller.folding import Layer, fold
 
 

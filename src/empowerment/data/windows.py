@@ -58,7 +58,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
                 f"Expected observations and actions to be finite; episode {index} has some that "
                 "are not. Repair it with `empower data FILE --repair split --out NEW`."
             )
-    random, (low, high) = np.random.default_rng(seed), _action_bounds(trajectories)
+    random, (low, high) = np.random.default_rng(seed), action_bounds(trajectories)
     observations, actions, starts = [], [], []
     first = skipped = 0
     for episode in trajectories.episodes:
@@ -86,7 +86,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
     )
 
 
-def _action_bounds(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+def action_bounds(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
     """Return the bounds of the actions; those of the data where they are unbounded."""
     spaces = trajectories.spaces
     bounds = np.stack([spaces.action_low, spaces.action_high])

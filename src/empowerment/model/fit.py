@@ -99,13 +99,6 @@ def sequences(
 ) -> tuple[Sequences, int]:
     """Cut data into windows, and scale them.
 
-    Args:
-        trajectories: The data.
-        observations: Scaling of observations.
-        actions: Scaling of actions.
-        length: Observations in a window.
-        seed: Random seed of the actions after an episode has ended.
-
     Returns:
         The windows, and the number of episodes that are too short to have one.
     """

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from empowerment.data import Trajectories, windows
+from empowerment.data import Trajectories, action_bounds, windows
 from empowerment.model.dvbf import DVBF
 from empowerment.model.filter import Filter
 from empowerment.model.world import LearntWorld
@@ -37,10 +37,7 @@ def action_limits(
     trajectories: Trajectories,
 ) -> tuple[Float[np.ndarray, " action"], Float[np.ndarray, " action"]]:
     """Return the limits of actions: of the space, or of the data where the space has none."""
-    rows = np.concatenate([episode.actions for episode in trajectories.episodes])
-    low, high = trajectories.spaces.action_low, trajectories.spaces.action_high
-    low = np.where(np.isfinite(low), low, rows.min(0))
-    high = np.where(np.isfinite(high), high, rows.max(0))
+    low, high = action_bounds(trajectories)
     if not np.all(low < high):
         raise ValueError(
             "Expected every action to take more than one value, or to have limits; got "

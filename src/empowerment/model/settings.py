@@ -43,18 +43,8 @@ class ModelSettings:
 
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
-        check_at_least(
-            self,
-            {
-                "latent_size": 0,
-                "width": 1,
-                "depth": 1,
-                "num_initial": 1,
-                "window": self.num_initial + 1,
-                "updates": 1,
-                "batch_size": 1,
-            },
-        )
+        check_at_least(self, latent_size=0, width=1, depth=1, num_initial=1)
+        check_at_least(self, window=self.num_initial + 1, updates=1, batch_size=1)
         if not 0 <= self.outlier_probability < 1:
             raise ValueError(
                 "Expected outlier_probability to be at least 0 and less than 1; got "

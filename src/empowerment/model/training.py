@@ -76,12 +76,7 @@ class Info(eqx.Module):
 
 
 def init(model: DVBF, *, key: Key) -> TrainingState:
-    """Build the state before the first update of an untrained model, or one to fine-tune.
-
-    Args:
-        model: The model.
-        key: Consumed.
-    """
+    """Build the state before the first update of an untrained model, or one to fine-tune."""
     optimiser = optimise.clipped_adam(_CLIP)
     return optimise.init(model, optimiser, trainable=_trainable(model), key=key)
 
@@ -96,13 +91,6 @@ def step(
     batch_size: int,
 ) -> tuple[TrainingState, Info]:
     """Make many updates in one compiled call.
-
-    Args:
-        state: Where training stands.
-        sequences: Training data.
-        weights: Weight of the divergence, for each update.
-        learning_rates: One for each update.
-        batch_size: Windows in an update.
 
     Returns:
         The state afterwards, and diagnostics.

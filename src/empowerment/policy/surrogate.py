@@ -76,9 +76,6 @@ def fit_surrogate(
         width: Width of a hidden layer.
         depth: Number of hidden layers.
         key: Consumed.
-
-    Returns:
-        The fit, with its error.
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
     total = num_states + _NUM_VALIDATION

@@ -76,12 +76,7 @@ _OPTIMISER = optax.chain(optax.stateless(_clip), optax.scale_by_adam())
 
 
 def init(agent: Agent, *, key: Key) -> TrainingState:
-    """Build the state before the first update of an untrained agent, or one to fine-tune.
-
-    Args:
-        agent: The agent; its critic is also the first target network.
-        key: Consumed.
-    """
+    """Build the state before the first update of an untrained agent, or one to fine-tune."""
     return optimise.init(agent, _OPTIMISER, target=agent.critic, key=key)
 
 
@@ -158,7 +153,7 @@ def step(
     )
 
 
-def train(
+def train_policy(
     agent: Agent,
     world: AbstractWorld,
     bound: Bound | None = None,

@@ -42,12 +42,7 @@ class Landscape:
 
 
 def write_landscape(landscape: Landscape, path: Path) -> None:
-    """Write a landscape to a CSV file, and its description to a JSON file beside it.
-
-    Args:
-        landscape: The landscape.
-        path: The CSV file; the other has the same name with the suffix `.json`.
-    """
+    """Write a landscape to a CSV file, and its description to a JSON file beside it."""
     if path.suffix == ".json":
         raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
     write_atomic(path, landscape.to_csv().encode())
@@ -56,11 +51,7 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
 
 
 def read_landscape(path: Path) -> Landscape:
-    """Read a landscape that `write_landscape` wrote.
-
-    Args:
-        path: The CSV file.
-    """
+    """Read a landscape that `write_landscape` wrote."""
     header = read_header(path)
     if "empowerment" not in header:
         raise ValueError(f"Expected {path} to have a column empowerment; it has none.")

@@ -8,12 +8,7 @@ from empowerment.model import ModelEvaluation
 
 
 def draw_model_evaluation(evaluation: ModelEvaluation, path: Path) -> None:
-    """Draw prediction errors by horizon beside trivial predictors, and the coverage of intervals.
-
-    Args:
-        evaluation: Evaluation of a model.
-        path: The file; its suffix determines the format (png, pdf, svg).
-    """
+    """Draw prediction errors by horizon beside trivial predictors, and interval coverage."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure, (errors, cover) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     labels = {"persistence": "persistence", "linear": "linear model", "model": "learnt model"}

@@ -16,12 +16,7 @@ _LEAST = 1e-2
 
 
 def draw_timing(timing: Timing, path: Path) -> None:
-    """Draw histograms of computing time and of jitter.
-
-    Args:
-        timing: Timing of the loop.
-        path: The file; its suffix determines the format.
-    """
+    """Draw histograms of computing time and of jitter."""
     check_drawable((), path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.2), layout="constrained", sharey=True)

@@ -19,13 +19,7 @@ _MULTIPLE = 16
 def write_video(
     frames: UInt8[np.ndarray, "frames height width 3"], path: Path, *, fps: float
 ) -> None:
-    """Write frames to an MP4 file, cropped to a size that every player supports.
-
-    Args:
-        frames: The frames.
-        path: The file.
-        fps: Frames per second.
-    """
+    """Write frames to an MP4 file, cropped to a size that every player supports."""
     high, wide = (side // _MULTIPLE * _MULTIPLE for side in frames.shape[1:3])
     top, left = (frames.shape[1] - high) // 2, (frames.shape[2] - wide) // 2
     with _ffmpeg():
@@ -34,11 +28,7 @@ def write_video(
 
 
 def read_video(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], float]:
-    """Read the frames of a video and its frames per second.
-
-    Args:
-        path: The file.
-    """
+    """Read the frames of a video and its frames per second."""
     with _ffmpeg():
         about = iio.immeta(path, plugin="FFMPEG")
         return iio.imread(path, plugin="FFMPEG"), float(about["fps"])

@@ -95,12 +95,6 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Evaluate a finished run, and store the figures in its folder.
 
-    Args:
-        folder: The run folder.
-        episodes: Number of episodes.
-        seed: Random seed.
-        progress: Receives progress.
-
     Returns:
         The figures, as they are in `evaluation.json`.
     """
@@ -155,15 +149,7 @@ def known_world(run: TrainedRun) -> tuple[str, AbstractWorld] | None:
 def learnt_landscape(
     run: TrainedRun, states: Float[np.ndarray, "states axes"]
 ) -> Float[np.ndarray, " states"]:
-    """Estimate the bound in a learnt world at states of the known world behind it.
-
-    Args:
-        run: A run in an environment whose world is known.
-        states: States of the known world.
-
-    Returns:
-        The bound, in nats.
-    """
+    """Estimate the bound in a learnt world at states of the known world behind it."""
     truth, model = system_of(run.experiment.env).truth, run.agent.model
     assert truth is not None
     assert model is not None

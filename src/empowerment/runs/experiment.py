@@ -67,17 +67,11 @@ class Experiment:
         """Whether the world is learnt from data."""
         return self.env is not None or self.data is not None
 
-    @property
-    def system(self) -> str | None:
-        """The environment or the named world, if any: what particular knowledge goes by."""
-        return self.env or self.world
-
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
             raise ValueError("Expected a world, an environment or data to learn from; got none.")
-        limits = {"data_steps": 1, "rounds": 0, "round_steps": 1, "action_repeat": 1, "agents": 1}
-        check_at_least(self, limits)
+        check_at_least(self, data_steps=1, rounds=0, round_steps=1, action_repeat=1, agents=1)
         self.agent.check()
         self.model.check()
         if self.rounds and self.env is None:

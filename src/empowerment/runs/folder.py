@@ -29,14 +29,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Run:
-    """A run folder opened for training, locked against other processes.
-
-    Args:
-        folder: The folder.
-        settings: Settings of the run, in JSON.
-        facts: Further facts for the manifest, such as the command line that started it.
-        log: Receives sentences for the user.
-    """
+    """A run folder opened for training, locked against other processes."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], facts: dict[str, Any], log: Log):
         self.folder = folder

@@ -38,12 +38,7 @@ _GAUSSIAN_BATCH = 4096
 
 
 def make_world(name: str, *, resolution: float | None = None) -> AbstractWorld | Grid:
-    """Build a named world.
-
-    Args:
-        name: A name in `WORLDS`.
-        resolution: Scale of the noise on what is perceived; by default the world's own.
-    """
+    """Build a named world."""
     if name not in WORLDS:
         raise ValueError(f"Expected WORLD to be one of {', '.join(WORLDS)}; got {name!r}.")
     world = WORLDS[name]()

@@ -129,18 +129,7 @@ def train_model(
     progress: Progress,
     key: Key,
 ) -> DVBF:
-    """Train a model as a stage of a run, or load it if it is complete.
-
-    Args:
-        run: The run folder.
-        settings: Hyperparameters.
-        parts: The data of each round; validation data are split off from each.
-        number: Number of the round.
-        start: A model to fine-tune; a fresh one by default.
-        seed: Random seed of the split.
-        progress: Receives progress.
-        key: Consumed.
-    """
+    """Train a model as a stage of a run, or load it if it is complete."""
     path = path_of(run.folder, "model", number)
     if path.with_suffix(".json").exists():
         return read_model(path)

@@ -60,9 +60,6 @@ def train_run(
         command: Command line that started it, for the report.
         progress: Receives progress.
         log: Receives sentences for the user.
-
-    Returns:
-        The run.
     """
     experiment.check()
     _check_log(experiment)

@@ -32,17 +32,7 @@ def report_run(
     episodes: int = 100,
     progress: Progress = lambda doing, done, total: None,
 ) -> Path:
-    """Compute what is missing in a run folder, then draw the report from files alone.
-
-    Args:
-        folder: The folder of a finished run.
-        grid: Number of states along each axis of the landscapes, such as 21x21.
-        episodes: Number of episodes of the evaluation.
-        progress: Receives progress.
-
-    Returns:
-        The page.
-    """
+    """Compute what is missing in a run folder, then draw the report from files alone."""
     run = load_run(folder)
     system = system_of(run.environment.id)
     kept = [evaluated(folder, actor) for actor in ACTORS]

@@ -30,14 +30,7 @@ def path_of(folder: Path, stage: str, number: int) -> Path:
 
 
 class RunHooks:
-    """Stores the stages of a round in a run folder; see `empowerment.agent.Hooks`.
-
-    Args:
-        run: The run folder.
-        number: Number of the round.
-        progress: Receives progress.
-        describe: Describes the latest diagnostics.
-    """
+    """Stores the stages of a round in a run folder; see `empowerment.agent.Hooks`."""
 
     def __init__(self, run: Run, number: int, progress: Progress, describe: Describe):
         self._run = run

@@ -46,21 +46,7 @@ def trained_channel(
     path: Path | None = None,
     about: dict[str, Any] | None = None,
 ) -> AbstractChannel:
-    """Train a channel, or load it if it was stored before.
-
-    Args:
-        world: The world, with actions before the squash.
-        family: Family of source and planning; `auto` is the tightest that the world allows.
-        steps: Number of actions in a plan.
-        budget: `smoke` or `full`.
-        seed: Random seed.
-        progress: Receives progress.
-        path: File of the channel: loaded if it exists, else written.
-        about: Description of the channel; it must agree with the stored one.
-
-    Returns:
-        The trained channel.
-    """
+    """Train a channel, or load it if it was stored before."""
     if budget not in BUDGETS:
         raise ValueError(f"Expected the budget to be one of {', '.join(BUDGETS)}; got {budget!r}.")
     make_key, train_key = jax.random.split(jax.random.key(seed))
@@ -99,13 +85,6 @@ def variational_landscape(
     progress: Progress,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Estimate the empowerment of many states with a trained channel.
-
-    Args:
-        channel: The channel.
-        world: The world, with actions before the squash.
-        states: The states.
-        seed: Random seed.
-        progress: Receives progress.
 
     Returns:
         The bound at each state; lower and upper bounds by the certificate, if the density of the

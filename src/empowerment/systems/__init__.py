@@ -1,7 +1,11 @@
 """What is known about particular systems, one file each; a new system is one more file here."""
 
 from empowerment.systems import ball, balls, biped, pendulum
-from empowerment.systems.base import Study, System, Trial, Truth, evaluated
+from empowerment.systems.base import (
+    Study as Study,
+    System as System,
+    evaluated as evaluated,
+)
 
 _SYSTEMS = {
     name: system
@@ -12,12 +16,5 @@ _SYSTEMS = {
 
 
 def system_of(environment: str | None) -> System:
-    """Return what is known about an environment; an empty record if nothing is.
-
-    Args:
-        environment: Its Gymnasium id.
-    """
+    """Return what is known about an environment; an empty record if nothing is."""
     return _SYSTEMS.get(environment or "", System())
-
-
-__all__ = ["Study", "System", "Trial", "Truth", "evaluated", "system_of"]

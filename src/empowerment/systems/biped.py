@@ -91,13 +91,7 @@ def push(environment: gymnasium.Env, strength: float) -> None:
 
 
 def withstood(agent: TrainedAgent, environment: gymnasium.Env, strength: float) -> float:
-    """Compute the fraction of episodes in which the robot does not fall after a push.
-
-    Args:
-        agent: The agent.
-        environment: Its environment.
-        strength: Impulse, forwards if positive, at a random time.
-    """
+    """Compute the fraction of episodes in which the robot does not fall after a push."""
     actor, lasted = agent.actor(), []
     for seed in range(_NUM_PUSHED):
         time = int(np.random.default_rng(seed).integers(_EARLIEST, _LATEST))

@@ -104,14 +104,7 @@ def is_upright(state: State) -> Bool[Array, ""]:
 def imagined_held(
     policy: Policy, world: Bounded, holds: Callable[[State], Bool[Array, ""]], *, key: Key
 ) -> Scalar:
-    """Estimate the fraction of imagined, noiseless episodes that end held by the mean action.
-
-    Args:
-        policy: The policy.
-        world: The world.
-        holds: Whether a state counts as held.
-        key: Consumed.
-    """
+    """Estimate the fraction of imagined, noiseless episodes that end held by the mean action."""
 
     def step(state: State, _: None) -> tuple[State, Bool[Array, ""]]:
         successor = world.transition(state, policy(state).mean).mean

@@ -62,13 +62,7 @@ class Arrows:
 
 
 def arrows(agent: TrainedAgent, episodes: Sequence[Episode], side: float) -> Arrows:
-    """Compute the mean push by position, over the states of some episodes.
-
-    Args:
-        agent: The agent.
-        episodes: Episodes that lead everywhere.
-        side: Side of the floor.
-    """
+    """Compute the mean push by position, over the states of some episodes."""
     track = tracker(agent.model, agent.num_agents)
     states = np.concatenate([states_of(track, each) for each in episodes])
     places = np.concatenate([positions(each.observations, agent.num_agents) for each in episodes])

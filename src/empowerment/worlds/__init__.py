@@ -3,18 +3,27 @@
 from collections.abc import Callable
 from functools import partial
 
-from empowerment.worlds.ball import Ball
-from empowerment.worlds.base import AbstractWorld, Bounded, Box
-from empowerment.worlds.grid import DOORWAYS, MAZE, MOVES, ROOM, Grid
-from empowerment.worlds.linear import LinearGaussian, double_integrator
-from empowerment.worlds.pendulum import Pendulum
+from empowerment.worlds.ball import Ball as Ball
+from empowerment.worlds.base import AbstractWorld as AbstractWorld, Bounded as Bounded, Box as Box
+from empowerment.worlds.grid import (
+    DOORWAYS as DOORWAYS,
+    MAZE as MAZE,
+    MOVES as MOVES,
+    ROOM as ROOM,
+    Grid as Grid,
+)
+from empowerment.worlds.linear import (
+    LinearGaussian as LinearGaussian,
+    double_integrator as double_integrator,
+)
+from empowerment.worlds.pendulum import Pendulum as Pendulum
 from empowerment.worlds.rollouts import (
-    has_closed_form_density,
-    mean_observation,
-    observation_density,
-    perceive,
-    switching_plans,
-    unroll,
+    has_closed_form_density as has_closed_form_density,
+    mean_observation as mean_observation,
+    observation_density as observation_density,
+    perceive as perceive,
+    switching_plans as switching_plans,
+    unroll as unroll,
 )
 
 WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
@@ -27,25 +36,3 @@ WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
     "slippery": partial(Grid, DOORWAYS, slip=0.2),
 }
 """Named worlds, as factories with default parameters."""
-
-__all__ = [
-    "DOORWAYS",
-    "MAZE",
-    "MOVES",
-    "ROOM",
-    "WORLDS",
-    "AbstractWorld",
-    "Ball",
-    "Bounded",
-    "Box",
-    "Grid",
-    "LinearGaussian",
-    "Pendulum",
-    "double_integrator",
-    "has_closed_form_density",
-    "mean_observation",
-    "observation_density",
-    "perceive",
-    "switching_plans",
-    "unroll",
-]
