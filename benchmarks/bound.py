@@ -13,8 +13,8 @@ import empowerment as emp
 from benchmarks.model_free import train_model_free
 from benchmarks.tables import Table, write_table
 from empowerment.channel import AbstractChannel, Estimate, train_discrete
-from empowerment.runs import make_world
-from empowerment.runs.variational import BUDGETS, trained_channel, variational_landscape
+from empowerment.landscapes import make_world
+from empowerment.landscapes.variational import BUDGETS, trained_channel, variational_landscape
 
 _SEEDS = (0, 1, 2)
 _NUM_STATES = 100

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import empowerment as emp
 from empowerment.capacity import AdditiveChannel, DenseChannel, reachable
-from empowerment.runs import grid_states
+from empowerment.landscapes import grid_states
 
 _ROUNDS = 5
 _TOLERANCE = 1e-3

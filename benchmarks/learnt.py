@@ -12,7 +12,8 @@ from scipy.stats import spearmanr
 
 from benchmarks.tables import Table, write_table
 from empowerment.capacity import exact_landscape
-from empowerment.runs import PRESETS, evaluate_agent, grid_states, learnt_landscape, train_run
+from empowerment.landscapes import grid_states
+from empowerment.runs import PRESETS, evaluate_agent, learnt_landscape, train_run
 from empowerment.worlds import Pendulum
 
 _GRID = "21x17"

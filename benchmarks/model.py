@@ -21,8 +21,15 @@ from benchmarks.channel import interleaved, pin
 from benchmarks.tables import Table, write_table
 from empowerment.data import collect
 from empowerment.environments import ENVIRONMENTS, PENDULUM_ANYWHERE
-from empowerment.model import DVBF, ModelSettings, Scaling, Sequences, dvbf, evaluate_model
-from empowerment.model import training as model_training
+from empowerment.model import (
+    DVBF,
+    ModelSettings,
+    Scaling,
+    Sequences,
+    dvbf,
+    evaluate_model,
+    training as model_training,
+)
 from empowerment.runs import PRESETS, fit_model
 
 _HORIZONS = (1, 10, 20, 30)

@@ -12,11 +12,11 @@ from scipy.stats import spearmanr
 
 from benchmarks.tables import beside, write_table
 from empowerment.capacity import exact_landscape
+from empowerment.landscapes import grid_states
 from empowerment.runs import (
     PRESETS,
     TrainedRun,
     evaluate_run,
-    grid_states,
     known_world,
     learnt_landscape,
     train_run,

@@ -34,6 +34,7 @@ LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("agent",),
     ("report",),
     ("systems",),
+    ("landscapes",),
     ("runs",),
     ("cli",),
 )
@@ -207,7 +208,7 @@ def test_public_names_come_when_they_are_used():
 
 
 SYSTEM_NAMES = re.compile(r"pendulum|bipedal|biped|\bballs?\b|Ball-v0|walker", re.IGNORECASE)
-GENERIC = ("agent", "report", "runs", "cli")
+GENERIC = ("agent", "report", "landscapes", "runs", "cli")
 DATA = ("runs/presets.py",)  # Presets are data: that is where systems are chosen.
 
 

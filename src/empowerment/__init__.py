@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # The same names as in the table below, for type checkers.
         DivergedError as DivergedError, EmpowermentError as EmpowermentError,
         NotConvergedError as NotConvergedError,
     )
+    from empowerment.landscapes import compute_landscape as compute_landscape
     from empowerment.model import (
         DVBF as DVBF, Filter as Filter, LearntWorld as LearntWorld,
         ModelSettings as ModelSettings,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:  # The same names as in the table below, for type checkers.
     from empowerment.policy import Policy as Policy
     from empowerment.report import Landscape as Landscape
     from empowerment.runs import (
-        PRESETS as PRESETS, Experiment as Experiment, compute_landscape as compute_landscape,
-        evaluate_run as evaluate_run, fit_model as fit_model, load_agent as load_agent,
+        PRESETS as PRESETS, Experiment as Experiment, evaluate_run as evaluate_run,
+        fit_model as fit_model, load_agent as load_agent,
         train_run as train_run,
     )
     from empowerment.worlds import (
@@ -62,10 +63,11 @@ _MODULES = {
     "distributions": "Gaussian Uniform",
     "environments": "WorldEnv",
     "errors": "DivergedError EmpowermentError NotConvergedError",
+    "landscapes": "compute_landscape",
     "model": "DVBF Filter LearntWorld ModelSettings",
     "policy": "Policy",
     "report": "Landscape",
-    "runs": "PRESETS Experiment compute_landscape evaluate_run fit_model load_agent train_run",
+    "runs": "PRESETS Experiment evaluate_run fit_model load_agent train_run",
     "worlds": "WORLDS AbstractWorld Ball Bounded Box Grid LinearGaussian Pendulum",
 }
 """The public names of each part."""

@@ -1,5 +1,7 @@
 """Array type aliases used in signatures."""
 
+from collections.abc import Callable
+
 from jaxtyping import Array, Float, Int, Key as _Key
 
 State = Float[Array, " state"]
@@ -25,3 +27,6 @@ Move = Int[Array, ""]
 
 Key = _Key[Array, ""]
 """A typed random key from `jax.random.key`, consumed once."""
+
+Progress = Callable[[str, int, int], None]
+"""Receives the current activity, how much of it is done, and the total."""

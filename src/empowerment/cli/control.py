@@ -1,21 +1,17 @@
 """`empower control`; it starts without JAX."""
 
-import contextlib
 import dataclasses
 import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log
 from empowerment.controller import Controller, Safety, read_bundle
-from empowerment.controller.devices import EnvironmentDevice
-from empowerment.controller.loop import Timing, run_loop
+from empowerment.controller.devices import EnvironmentDevice, check_spaces
+from empowerment.controller.loop import Timing, run_loop, until_signalled
 from empowerment.data.environments import make_environment
 from empowerment.environments import ActionRepeat
 from empowerment.files import check_writable
@@ -85,14 +81,14 @@ class ControlCommand:
             record=self.record or self.folder / "fault.json",
         )
         environment = make_environment(name)
-        _check_spaces(environment, about.observation_size, bundle.limits, name)
+        check_spaces(environment, bundle, name)
         if about.action_repeat > 1:
             environment = ActionRepeat(environment, about.action_repeat)
         controller = Controller(bundle, safety=safety, engine=self.engine)
         device = EnvironmentDevice(environment, seed=self.seed, restarted=controller.reset)
         device.write(controller.safe_action)  # Compile now what is compiled at its first use.
         device.restart()
-        with threadpool_limits(1), _until_signalled() as signals:
+        with threadpool_limits(1), until_signalled() as signals:
             timing = run_loop(
                 controller,
                 device,
@@ -147,31 +143,3 @@ class ControlCommand:
             log(f"Stopped by {found['signal']}; the safe action was sent.")
         if self.figure is not None:
             log(f"The picture is in {self.figure}.")
-
-
-def _check_spaces(
-    environment: Any, size: int, limits: tuple[np.ndarray, np.ndarray], name: str
-) -> None:
-    """Refuse an environment with other observations or actions than the controller has."""
-    seen, done = environment.observation_space.shape, environment.action_space.shape
-    if seen != (size,) or done != limits[0].shape:
-        raise ValueError(
-            f"Expected {name} to have observations of shape {(size,)} and actions of shape "
-            f"{limits[0].shape}, as the run has; got {seen} and {done}."
-        )
-
-
-@contextlib.contextmanager
-def _until_signalled() -> Iterator[list[str]]:
-    """Record SIGINT and SIGTERM instead of being terminated by them."""
-    signals: list[str] = []
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = [
-        signal.signal(kind, lambda number, frame: signals.append(signal.Signals(number).name))
-        for kind in kinds
-    ]
-    try:
-        yield signals
-    finally:
-        for kind, handler in zip(kinds, before, strict=True):
-            signal.signal(kind, handler)

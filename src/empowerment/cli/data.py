@@ -135,17 +135,8 @@ class DataCommand:
         return Trajectories.load(path)
 
 
-_OF_TABLES = [
-    "observations",
-    "actions",
-    "episode",
-    "terminated",
-    "truncated",
-    "time",
-    "interval",
-    "action_low",
-    "action_high",
-]
+_COLUMNS = ("observations", "actions", "episode", "terminated", "truncated", "time")
+_OF_TABLES = (*_COLUMNS, "interval", "action_low", "action_high")
 
 
 def _words(text: str | None) -> list[str]:

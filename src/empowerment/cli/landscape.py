@@ -10,8 +10,8 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log, show_progress
 from empowerment.files import check_writable, read_columns
+from empowerment.landscapes import compute_landscape, grid_states, make_world, state_names
 from empowerment.report import Landscape, check_drawable, draw_landscape, write_landscape
-from empowerment.runs import compute_landscape, grid_states, make_world, state_names
 
 
 @dataclasses.dataclass(frozen=True)

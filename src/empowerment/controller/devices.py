@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from empowerment.controller.bundle import Bundle
+
 
 class EnvironmentDevice:
     """A Gymnasium environment as a device; writing an action makes a step.
@@ -42,3 +44,14 @@ class EnvironmentDevice:
             self._observation = self._environment.reset()[0]
             self.num_episodes += 1
             self._restarted()
+
+
+def check_spaces(environment: Any, bundle: Bundle, name: str) -> None:
+    """Refuse an environment with other observations or actions than the controller has."""
+    found = environment.observation_space.shape, environment.action_space.shape
+    wanted = (bundle.description.observation_size,), (bundle.description.action_size,)
+    if found != wanted:
+        raise ValueError(
+            f"Expected {name} to have observations of shape {wanted[0]} and actions of shape "
+            f"{wanted[1]}, as the run has; got {found[0]} and {found[1]}."
+        )

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import math
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -211,3 +212,19 @@ def _percentiles(values: Float[np.ndarray, " values"]) -> dict[str, float]:
         return {}
     percentiles = 1e6 * np.percentile(values, (50, 99, 99.9, 100))
     return dict(zip(("p50", "p99", "p99.9", "max"), percentiles.round(2).tolist(), strict=True))
+
+
+@contextlib.contextmanager
+def until_signalled() -> Iterator[list[str]]:
+    """Record SIGINT and SIGTERM instead of being terminated by them."""
+    signals: list[str] = []
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = [
+        signal.signal(kind, lambda number, frame: signals.append(signal.Signals(number).name))
+        for kind in kinds
+    ]
+    try:
+        yield signals
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)

@@ -2,6 +2,7 @@
 
 from empowerment.data.collection import collect as collect
 from empowerment.data.environments import (
+    check_same_spaces as check_same_spaces,
     interval_of as interval_of,
     make_environment as make_environment,
     spaces_of as spaces_of,

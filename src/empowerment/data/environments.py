@@ -48,11 +48,7 @@ def make_environment(environment: Maker) -> gymnasium.Env:
 
 
 def name_of(environment: Maker) -> str:
-    """Return the id of an environment, or the name of its factory.
-
-    Args:
-        environment: Its id, a factory, or its spec.
-    """
+    """Return the id of an environment, or the name of its factory."""
     if isinstance(environment, str):
         return environment
     name = getattr(environment, "id", None) or getattr(environment, "__qualname__", None)
@@ -79,6 +75,21 @@ def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
             "it an action space with limits, such as by gymnasium.wrappers.TransformAction."
         )
     return spaces
+
+
+def check_same_spaces(spaces: Spaces, environment_id: str) -> None:
+    """Refuse data of another system than an environment."""
+    environment = make_environment(environment_id)
+    own = spaces_of(environment, environment_id)
+    environment.close()
+    sizes = [
+        f"{len(each.observation_names)} observed columns and {len(each.action_names)} actions"
+        for each in (own, spaces)
+    ]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"Expected the data to be of {environment_id}, with {sizes[0]}; got {sizes[1]}."
+        )
 
 
 def vector_spaces(

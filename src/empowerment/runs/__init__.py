@@ -13,12 +13,6 @@ from empowerment.runs.folder import (
     read_manifest as read_manifest,
     refresh_manifest as refresh_manifest,
 )
-from empowerment.runs.landscape import (
-    compute_landscape as compute_landscape,
-    grid_states as grid_states,
-    make_world as make_world,
-    state_names as state_names,
-)
 from empowerment.runs.loading import (
     RunActor as RunActor,
     TrainedRun as TrainedRun,

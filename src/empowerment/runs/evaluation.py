@@ -14,11 +14,11 @@ from jaxtyping import Float
 from empowerment.agent import bounds_at, evaluate_policy, play
 from empowerment.data import Trajectories, interval_of, make_environment, spaces_of
 from empowerment.files import write_atomic
+from empowerment.landscapes import make_world
 from empowerment.model import Filter
-from empowerment.runs.folder import Progress
-from empowerment.runs.landscape import make_world
 from empowerment.runs.loading import TrainedRun, load_run
 from empowerment.systems import Study, System, evaluated, system_of
+from empowerment.types import Progress
 from empowerment.worlds import AbstractWorld, Grid
 
 _NUM_SAMPLES = 4096

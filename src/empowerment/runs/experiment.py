@@ -105,11 +105,7 @@ class Experiment:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> "Experiment":
-        """Read an experiment from the settings of a manifest, also of version 1.
-
-        Args:
-            settings: As `asdict` returns them; other names are ignored.
-        """
+        """Read an experiment from the settings of a manifest, also of version 1."""
         settings = dict(settings)
         if "agent" not in settings:  # Version 1 had the settings of the agent among the others.
             settings["agent"] = {f.name: settings.get(f.name) for f in fields(AgentSettings)}

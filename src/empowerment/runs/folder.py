@@ -24,9 +24,6 @@ _NUM_KEPT = 2
 Log = Callable[[str], None]
 """Receives sentences for the user."""
 
-Progress = Callable[[str, int, int], None]
-"""Receives the current activity, how much of it is done, and the total."""
-
 
 class Run:
     """A run folder opened for training, locked against other processes."""
@@ -97,14 +94,6 @@ def open_run(
     read: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: settings,
 ) -> Iterator[Run]:
     """Open a run folder: a new one, or one that was begun with the same settings.
-
-    Args:
-        folder: The folder; created if need be.
-        settings: Settings of the run.
-        resume: Whether to resume the run in the folder.
-        log: Receives sentences for the user.
-        facts: Further facts for the manifest of a new run.
-        read: Converts stored settings of earlier versions.
 
     Raises:
         ValueError: If the folder is in use, has a run that is not to be resumed, or one with

@@ -17,10 +17,10 @@ from empowerment.agent import (
 from empowerment.channel import AbstractChannel, channel_like
 from empowerment.data import Spaces, Trajectories, join, split_agents
 from empowerment.environments import ENVIRONMENTS, EnvFactory
+from empowerment.landscapes import make_world
 from empowerment.model import DVBF, Latent, LearntWorld, learnt_world
 from empowerment.runs.experiment import Experiment
 from empowerment.runs.folder import read_manifest
-from empowerment.runs.landscape import make_world
 from empowerment.runs.models import read_model
 from empowerment.runs.stage import named, path_of
 from empowerment.storage import load_arrays, load_tree, read_about, save_tree

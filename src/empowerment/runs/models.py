@@ -21,10 +21,10 @@ from empowerment.model import (
 )
 from empowerment.optimise import Callback, Snapshot
 from empowerment.runs.experiment import model_from_json
-from empowerment.runs.folder import Log, Progress, Run, open_run, read_manifest
+from empowerment.runs.folder import Log, Run, open_run, read_manifest
 from empowerment.runs.stage import RunHooks, path_of
 from empowerment.storage import load_tree, read_about
-from empowerment.types import Key
+from empowerment.types import Key, Progress
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,6 @@ def fit_model(
     """Fit a model to data and store it in a folder, with the data.
 
     Killed and resumed, it ends with the same bits as if it had never been killed.
-
-    Args:
-        trajectories: The data.
-        settings: Hyperparameters.
-        folder: Where everything is stored.
-        seed: Random seed.
-        resume: Whether to resume the training in the folder.
-        progress: Receives progress.
-        log: Receives sentences for the user.
     """
     settings.check()
     given = {"kind": "model", "model": asdict(settings), "seed": seed}
@@ -86,9 +77,6 @@ def fit_model(
 
 def load_model(folder: Path) -> Fitted:
     """Read a fitted model with its data.
-
-    Args:
-        folder: As `fit_model` wrote it.
 
     Raises:
         ValueError: If it is not one, is not finished, or is damaged.

@@ -12,16 +12,16 @@ from empowerment.data import (
     Spaces,
     Trajectories,
     check,
+    check_same_spaces,
     collect,
     interval_of,
     make_environment,
-    spaces_of,
 )
 from empowerment.environments import EnvFactory
+from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
 from empowerment.runs.experiment import Experiment, same_settings, to_json
-from empowerment.runs.folder import Log, Progress, Run, open_run
-from empowerment.runs.landscape import noise
+from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
     TrainedRun,
     build_world,
@@ -34,7 +34,7 @@ from empowerment.runs.loading import (
 from empowerment.runs.models import train_model
 from empowerment.runs.stage import RunHooks
 from empowerment.systems import System, system_of
-from empowerment.types import Key
+from empowerment.types import Key, Progress
 from empowerment.worlds import Bounded
 
 
@@ -62,7 +62,8 @@ def train_run(
         log: Receives sentences for the user.
     """
     experiment.check()
-    _check_log(experiment)
+    if experiment.data is not None and experiment.env is not None:
+        check_same_spaces(Trajectories.load(Path(experiment.data)).spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
@@ -158,25 +159,6 @@ def _gather(
                 run.log(report.summary())
             collected.save(path)
     return load_data(run.folder, number, experiment.agents)
-
-
-def _check_log(experiment: Experiment) -> None:
-    """Refuse data of another system than the environment, before anything is done."""
-    if experiment.data is None or experiment.env is None:
-        return
-    log = Trajectories.load(Path(experiment.data)).spaces
-    environment = make_environment(experiment.env)
-    own = spaces_of(environment, experiment.env)
-    environment.close()
-    sizes = [
-        f"{len(each.observation_names)} observed columns and {len(each.action_names)} actions"
-        for each in (own, log)
-    ]
-    if sizes[0] != sizes[1]:
-        raise ValueError(
-            f"Expected the log {experiment.data} to be of {experiment.env}, with {sizes[0]}; got "
-            f"{sizes[1]}."
-        )
 
 
 def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path) -> None:

@@ -10,13 +10,14 @@ from empowerment.agent import ACTORS, play
 from empowerment.data import spaces_of
 from empowerment.environments import EnvFactory
 from empowerment.files import write_columns
+from empowerment.landscapes import compute_landscape, describe, grid_states
+from empowerment.landscapes.variational import variational_landscape
 from empowerment.report import VIDEO, Landscape, write_landscape, write_report, write_video
 from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape, study_of
-from empowerment.runs.folder import Progress, flat, read_manifest
-from empowerment.runs.landscape import compute_landscape, describe, grid_states
+from empowerment.runs.folder import flat, read_manifest
 from empowerment.runs.loading import TrainedRun, load_run
-from empowerment.runs.variational import variational_landscape
 from empowerment.systems import evaluated, system_of
+from empowerment.types import Progress
 from empowerment.worlds import has_closed_form_density
 
 _SHOWN_SECONDS = 6.0

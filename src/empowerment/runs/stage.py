@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from empowerment.files import write_atomic
 from empowerment.optimise import Callback, Snapshot
-from empowerment.runs.folder import Progress, Run
+from empowerment.runs.folder import Run
 from empowerment.storage import load_tree, save_tree
+from empowerment.types import Progress
 
 T = TypeVar("T")
 

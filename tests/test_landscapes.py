@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from empowerment.capacity import gaussian_empowerment
-from empowerment.runs import compute_landscape, grid_states, make_world, state_names
+from empowerment.landscapes import compute_landscape, grid_states, make_world, state_names
 from empowerment.worlds import WORLDS, Grid, Pendulum
 
 
@@ -91,7 +91,7 @@ def test_bad_settings_are_refused(changes: dict, sentence: str):
 
 
 def test_gaussian_landscape_is_that_of_each_state(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("empowerment.runs.landscape._GAUSSIAN_BATCH", 4)
+    monkeypatch.setattr("empowerment.landscapes.estimators._GAUSSIAN_BATCH", 4)
     world, done = make_world("pendulum", resolution=0.1), []
     states = np.random.default_rng(0).normal(size=(10, 2))
     found = compute_landscape(

@@ -20,14 +20,14 @@ from empowerment.capacity import (
 )
 from empowerment.channel import train_discrete
 from empowerment.environments import ENVIRONMENTS
-from empowerment.report import Landscape
-from empowerment.runs.folder import Progress
-from empowerment.runs.variational import (
+from empowerment.landscapes.variational import (
     DISCRETE_BUDGETS,
     trained_channel,
     variational_landscape,
 )
+from empowerment.report import Landscape
 from empowerment.systems import system_of
+from empowerment.types import Progress
 from empowerment.worlds import WORLDS, AbstractWorld, Bounded, Grid
 
 ESTIMATORS = ("exact", "gaussian", "variational")
@@ -67,10 +67,6 @@ def grid_states(
     world: AbstractWorld | Grid, grid: str | None = None
 ) -> Float[np.ndarray, "states axes"]:
     """Return a grid of states of a world; every cell of a discrete world.
-
-    Args:
-        world: The world.
-        grid: Number of states along each axis, such as `41x61`.
 
     Returns:
         The states; the last axis varies fastest.

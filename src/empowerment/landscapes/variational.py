@@ -20,9 +20,8 @@ from empowerment.channel import (
 )
 from empowerment.channel.training import MANY_CODES
 from empowerment.optimise import Callback, Snapshot
-from empowerment.runs.folder import Progress
 from empowerment.storage import load_tree, read_about, save_tree
-from empowerment.types import Key, Scalar, State
+from empowerment.types import Key, Progress, Scalar, State
 from empowerment.worlds import Bounded, has_closed_form_density
 
 BUDGETS = {"smoke": 200, "full": 8000}
