@@ -345,9 +345,7 @@ class Refuse:
         if name.split(".")[0] in REFUSED:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name.split(".")[0])
 sys.meta_path.insert(0, Refuse())
-from empowerment.cli import main, parse
-from empowerment.cli.train import for_arguments
-from empowerment.runs import LEARNT, PRESETS
+from empowerment.cli import main
 main(sys.argv[1:])
 """
 

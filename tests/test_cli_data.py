@@ -113,7 +113,7 @@ def test_bad_data_are_written_told_and_mended(
     )
     for how in ("reject", "trim", "split"):
         told = said(capsys, "data", "bad.npz", "--repair", how, "--out", f"{how}.npz")
-        assert f"Mended by {how}" in told
+        assert f"Repaired by {how}" in told
         main(["data", f"{how}.npz"])
         shown = capsys.readouterr().out
         assert "observation_0" in shown

@@ -27,7 +27,17 @@ def resolve(path: str) -> object:
     return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda p: p.name)
+SLOW = ("channels.md", "models.md", "tutorial.md")  # They train more than one thing.
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else [], id=page.name)
+        for page in PAGES
+        if blocks(page)
+    ],
+)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # Each page is one script, as a reader would run it: no strictness but Python's own.
     import jax
@@ -45,7 +55,13 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_pages_have_code():
-    assert {page.name for page in PAGES if blocks(page)} >= {"README.md", "worlds.md", "judges.md"}
+    assert {page.name for page in PAGES if blocks(page)} >= {
+        "README.md",
+        "worlds.md",
+        "judges.md",
+        "tutorial.md",
+        "extending.md",
+    }
 
 
 @pytest.mark.parametrize(("equation", "path"), paper_map())

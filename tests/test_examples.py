@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 
 import jax
+import pytest
 
 import empowerment as emp
 from empowerment.agent import to_bundle
@@ -12,6 +13,7 @@ from empowerment.controller import Controller, Safety
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.mark.slow
 def test_a_world_of_ones_own_trains():
     example = runpy.run_path(str(EXAMPLES / "cartpole.py"))
     world = emp.Bounded(example["CartPole"]())

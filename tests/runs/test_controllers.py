@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from empowerment.agent import TrainedAgent
 from empowerment.channel import make_channel
 from empowerment.controller import read_bundle
+from empowerment.data import Episode, Spaces, Trajectories
 from empowerment.policy import Policy
 from empowerment.runs import Experiment
 from empowerment.runs.pipeline import _write_controller
@@ -23,7 +25,7 @@ from empowerment.worlds import WORLDS, AbstractWorld, Bounded
         ({"env": "Pendulum-v1", "action_repeat": 2}, "Pendulum-v1", 0.1),
         ({"env": "BipedalWalker-v3"}, "BipedalWalker-v3", None),  # It does not state its own.
         ({"env": "empowerment/Balls-v0", "action_repeat": 2, "agents": 4}, None, 0.1),
-        ({"data": "log.npz"}, None, None),
+        ({"data": "log.npz"}, None, 0.02),
     ],
 )
 def test_a_controller_has_the_interval_of_its_environment(
@@ -35,6 +37,9 @@ def test_a_controller_has_the_interval_of_its_environment(
     policy = Policy(world.states, world.actions.size, width=4, depth=1, key=jax.random.key(0))
     channel = make_channel(world, family="paper", steps=1, width=4, depth=1, key=jax.random.key(1))
     agent = TrainedAgent(world, channel, None, policy)
+    episode = Episode(np.zeros((2, 2)), np.zeros((1, 1)), terminated=False, truncated=True)
+    spaces = Spaces(-np.ones(2), np.ones(2), -np.ones(1), np.ones(1), ("a", "b"), ("u",))
+    Trajectories((episode,), spaces, {"interval": 0.02}).save(tmp_path / "data.npz")
     _write_controller(Experiment(**settings), agent, tmp_path)
     about = read_bundle(tmp_path).description
     assert about.environment == environment

@@ -61,6 +61,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_robot_is_evaluated_and_drawn(run: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(biped, "STRENGTHS", np.array([0.0, 200.0]))
     monkeypatch.setattr(biped, "_NUM_PUSHED", 1)
@@ -82,6 +83,7 @@ def test_a_robot_is_evaluated_and_drawn(run: Path, monkeypatch: pytest.MonkeyPat
     assert over[-1] == 1
 
 
+@pytest.mark.slow
 def test_the_agent_of_an_earlier_round_can_be_read(run: Path):
     first, last = load_run(run, rounds=0), load_run(run)
     assert first.experiment.rounds == 0

@@ -114,13 +114,13 @@ def train_stages(
     world = world if isinstance(world, Bounded) else Bounded(world)
 
     # The channel: source and planning ascend the bound (eq:vi_bound) at states from everywhere.
-    make_key, train_key = jax.random.split(channel_key)
-    untrained = untrained_channel(world, settings, key=make_key)
+    untrained_key, channel_key = jax.random.split(channel_key)
+    untrained = untrained_channel(world, settings, key=untrained_key)
 
     def channel_stage(callback: Callback) -> tuple[AbstractChannel, dict[str, Any]]:
         updates = settings.channel_updates
         trained = train_channel(
-            untrained, world, num_updates=updates, callback=callback, key=train_key
+            untrained, world, num_updates=updates, callback=callback, key=channel_key
         )
         return trained.model, {"stopped": trained.stopped, "history": trained.history}
 
@@ -144,9 +144,9 @@ def train_stages(
         surrogate = hooks.stage("surrogate", untrained_surrogate(world, settings), surrogate_stage)
 
     # The policy: ascend the bound along its own rollouts, jointly with the channel if so set.
-    make_key, train_key = jax.random.split(policy_key)
+    fresh_key, policy_key = jax.random.split(policy_key)
     typical = jnp.zeros(()) if surrogate is None else surrogate.mean
-    fresh = untrained_agent(world, settings, channel, typical, key=make_key)
+    fresh = untrained_agent(world, settings, channel, typical, key=fresh_key)
     rising = np.clip(np.arange(settings.policy_updates) / settings.rise, 0, 1)
 
     def policy_stage(callback: Callback) -> tuple[Agent, dict[str, Any]]:
@@ -160,7 +160,7 @@ def train_stages(
             learning_rate=settings.learning_rate,
             discount=settings.discount,
             callback=callback,
-            key=train_key,
+            key=policy_key,
         )
         return trained.model, {"history": trained.history}
 

@@ -70,7 +70,7 @@ class TrainCommand:
                 f"--env ID; got {self.experiment}."
             )
         with show_progress(self.out.name) as progress:
-            train_run(
+            run = train_run(
                 self.settings.with_budget(self.budget),
                 folder=self.out,
                 seed=self.seed,
@@ -79,10 +79,9 @@ class TrainCommand:
                 progress=progress,
                 log=log,
             )
-        log(
-            f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}. Evaluate it "
-            f"with: empower evaluate {self.out}"
-        )
+        log(f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}.")
+        if run.experiment.has_environment:
+            log(f"Evaluate it with: empower evaluate {self.out}")
 
 
 def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:

@@ -82,5 +82,12 @@ def _without_sigmoids(layers: list) -> list[Layer]:
         before = activation
         if activation == "sigmoid":
             weight, bias, activation = 0.5 * weight, 0.5 * bias, "tanh"
-        folded.append(Layer(weight.astype(np.float32), bias.astype(np.float32), activation))
+        with np.errstate(over="ignore"):
+            single = weight.astype(np.float32), bias.astype(np.float32)
+        if not all(np.isfinite(array).all() for array in single):
+            raise ValueError(
+                "Expected the weights to stay finite in single precision with the scales folded "
+                "in; they overflow."
+            )
+        folded.append(Layer(*single, activation))
     return folded

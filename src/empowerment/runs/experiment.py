@@ -32,8 +32,8 @@ class Experiment:
     """Number of random steps that are collected in the environment."""
 
     rounds: int = 0
-    """Number of further rounds, each with data collected by the policy of the round before; model,
-    channel and policy are trained anew in each."""
+    """Number of further rounds, each with data collected by the policy of the round before; the
+    model is fine-tuned, channel and policy are trained anew."""
 
     round_steps: int = 10000
     """Number of steps that the policy collects in a round."""
@@ -66,6 +66,11 @@ class Experiment:
     def is_learnt(self) -> bool:
         """Whether the world is learnt from data."""
         return self.env is not None or self.data is not None
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether there is an environment to act in, and not a log alone."""
+        return self.env is not None or not self.is_learnt
 
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""

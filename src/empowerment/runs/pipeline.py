@@ -122,8 +122,7 @@ def _train(
 
 
 def _system(experiment: Experiment) -> System:
-    has_environment = experiment.env is not None or not experiment.is_learnt
-    return system_of(environment_of(experiment).id if has_environment else None)
+    return system_of(environment_of(experiment).id if experiment.has_environment else None)
 
 
 def _gather(
@@ -163,8 +162,11 @@ def _gather(
 
 def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path) -> None:
     """Write the controller bundle of a run."""
-    environment, interval = None, None
-    if experiment.env is not None or not experiment.is_learnt:
+    environment = None
+    if not experiment.has_environment:
+        stated = Trajectories.load(data_path(folder, 0)).about.get("interval")
+        interval = stated if isinstance(stated, int | float) and stated > 0 else None
+    else:
         factory = environment_of(experiment)
         made = make_environment(factory)
         interval = interval_of(made)
