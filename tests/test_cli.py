@@ -350,6 +350,9 @@ main(sys.argv[1:])
 """
 
 
+OTHER_EXTRAS = "Box2D mujoco onnx onnxruntime numba pyarrow minari pettingzoo"
+
+
 def without_extras(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the command where only the core is installed."""
     command = [sys.executable, "-c", WITHOUT, *words]
@@ -372,6 +375,14 @@ def test_a_robot_controls_and_exports_without_jax(tmp_path: Path):
     done = without_extras("export", str(run), "--format", "npz", "--out", str(tmp_path / "a.npz"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "a.npz").exists()
+
+
+def test_training_needs_the_extra_train_alone():
+    script = WITHOUT.replace("jax jaxlib equinox optax matplotlib imageio Box2D", OTHER_EXTRAS)
+    command = [sys.executable, "-c", script, "train", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pendulum: swing up" in done.stdout
 
 
 def test_what_needs_an_extra_says_which():

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from empowerment.environments import painters
+from empowerment.environments import box2d, painters
 from empowerment.environments.box2d import INTERVAL, MAX_SPEED, OVERLAP, RADIUS, SKIN, build, push
 from empowerment.environments.canvas import Frame
 from empowerment.environments.lidar import Lidar
@@ -109,6 +109,7 @@ class BallsEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         show_lidar_of: int | None = None,
         render_mode: str | None = None,
     ):
+        box2d.load()  # Where it is not installed, say so now.
         check_render_mode(render_mode, self.metadata["render_modes"])
         _check_sizes(num_balls, side, max_force, show_lidar_of)
         self.num_balls, self.side, self.render_mode = num_balls, float(side), render_mode

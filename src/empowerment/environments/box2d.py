@@ -6,11 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-with warnings.catch_warnings():
-    # Its generated code warns on import; with warnings as errors, that crashes Python.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import Box2D
-
 RADIUS = 0.66
 DENSITY = 5.0
 FRICTION = 1.1
@@ -25,6 +20,15 @@ MAX_SPEED = 2 / INTERVAL
 """Box2D limits the motion in one step to 2, and clips the velocity accordingly."""
 _ITERATIONS = (8, 3)
 """Solver iterations of Box2D, for velocities and for positions."""
+
+
+def load() -> Any:
+    """Import Box2D, which is an extra."""
+    with warnings.catch_warnings():
+        # Its generated code warns on import; with warnings as errors, that crashes Python.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import Box2D
+    return Box2D
 
 
 def build(
@@ -43,7 +47,7 @@ def build(
         The Box2D world, and the bodies of the balls.
     """
     # Without sleep, so that even the smallest force moves a ball.
-    world = Box2D.b2World(gravity=(0, 0), doSleep=False)
+    world = load().b2World(gravity=(0, 0), doSleep=False)
     box, corners = world.CreateStaticBody(), [(0, 0), (side, 0), (side, side), (0, side)]
     for corner, following in zip(corners, corners[1:] + corners[:1], strict=True):
         box.CreateEdgeFixture(vertices=[corner, following], friction=FRICTION, restitution=0.0)
