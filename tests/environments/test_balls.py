@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from empowerment.environments import BALLS, BallsEnv, joint, per_ball
 from empowerment.environments.balls import NUM_RAYS
-from empowerment.environments.box2d import FRICTION, INTERVAL, RADIUS, Box2D
+from empowerment.environments.box2d import FRICTION, INTERVAL, RADIUS, load
 from empowerment.environments.lidar import Lidar
 
 MASS = 5 * np.pi * RADIUS**2
@@ -76,7 +76,7 @@ def test_per_ball_and_joint_undo_each_other(num_balls: int, each: int, batch: in
 def cast_rays(env: BallsEnv) -> np.ndarray:
     """What Box2D's own rays meet, one at a time."""
 
-    class Nearest(Box2D.b2RayCastCallback):
+    class Nearest(load().b2RayCastCallback):
         own: Any = None
         fraction: float = np.nan
 

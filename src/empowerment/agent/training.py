@@ -11,6 +11,7 @@ import numpy as np
 from empowerment.agent.acting import PolicyActor
 from empowerment.agent.settings import AgentSettings
 from empowerment.channel import AbstractChannel, make_channel, train_channel
+from empowerment.data import Spaces
 from empowerment.model import DVBF
 from empowerment.optimise import SILENT, Callback
 from empowerment.policy import (
@@ -75,6 +76,19 @@ class TrainedAgent:
         return PolicyActor(
             self.policy, self.world, self.model, num_agents=self.num_agents, sample=sample
         )
+
+    def check_spaces(self, spaces: Spaces) -> None:
+        """Refuse an environment with other observations or actions than the agent has."""
+        size = self.world.states.size
+        if self.model is not None:
+            size = self.model.observations.offset.size
+        wanted = self.num_agents * self.world.actions.size, self.num_agents * size
+        found = len(spaces.action_names), len(spaces.observation_names)
+        if wanted != found:
+            raise ValueError(
+                f"Expected an environment with {wanted[1]} observed columns and {wanted[0]} "
+                f"actions, as the agent was trained for; got {found[1]} and {found[0]}."
+            )
 
 
 def train_agent(

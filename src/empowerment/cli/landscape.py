@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log, show_progress
 from empowerment.files import check_writable, read_columns
 from empowerment.landscapes import compute_landscape, grid_states, make_world, state_names
-from empowerment.report import Landscape, check_drawable, draw_landscape, write_landscape
+from empowerment.report import check_drawable, draw_landscape, write_landscape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,28 +109,7 @@ class LandscapeCommand:
             write_landscape(landscape, self.out)
         if self.figure is not None:
             draw_landscape(landscape, self.figure)
-        log(_summary(landscape))
+        log(landscape.summary())
         for what, path in (("table", self.out), ("figure", self.figure)):
             if path is not None:
                 log(f"The {what} is in {path}.")
-
-
-def _summary(landscape: Landscape) -> str:
-    """Describe in one sentence where empowerment is highest and lowest."""
-    value = landscape.empowerment
-    if len(value) == 1:
-        return f"Empowerment is {value[0]:.3f} nats."
-
-    def at(index: int) -> str:
-        pairs = zip(landscape.names, landscape.states[index], strict=True)
-        return ", ".join(f"{name} {coordinate:.3g}" for name, coordinate in pairs)
-
-    low, high = int(np.argmin(value)), int(np.argmax(value))
-    sentence = (
-        f"Empowerment of {len(value)} states: from {value[low]:.3f} nats at {at(low)} "
-        f"to {value[high]:.3f} nats at {at(high)}"
-    )
-    if landscape.lower is None or landscape.upper is None:
-        return f"{sentence}."
-    gap = float(np.max(landscape.upper - landscape.lower))
-    return f"{sentence}; bounds at most {gap:.3f} apart."

@@ -110,6 +110,14 @@ class Trajectories:
                     f"{sizes[1]} in an action; episode {index} has {own[0]} and {own[1]}."
                 )
 
+    def has_same_numbers(self, other: "Trajectories") -> bool:
+        """Return whether another dataset has the same observations and actions."""
+        return len(self.episodes) == len(other.episodes) and all(
+            np.array_equal(mine.observations, its.observations, equal_nan=True)
+            and np.array_equal(mine.actions, its.actions, equal_nan=True)
+            for mine, its in zip(self.episodes, other.episodes, strict=True)
+        )
+
     @property
     def num_transitions(self) -> int:
         """The number of actions in all episodes."""

@@ -63,3 +63,10 @@ class EnvFactory:
         """
         environment = gymnasium.make(self.id, disable_env_checker=True, **options)
         return environment if self.count == 1 else ActionRepeat(environment, self.count)
+
+    def visible(self) -> gymnasium.Env:
+        """Make the environment so that it renders frames, or as it is if it cannot."""
+        try:
+            return self(render_mode="rgb_array")
+        except (TypeError, ValueError, gymnasium.error.Error):
+            return self()

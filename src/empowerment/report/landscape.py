@@ -40,6 +40,25 @@ class Landscape:
             columns |= {"lower": self.lower, "upper": self.upper}
         return to_csv(columns)
 
+    def summary(self) -> str:
+        """Describe in one sentence where empowerment is highest and lowest."""
+        value = self.empowerment
+        if len(value) == 1:
+            return f"Empowerment is {value[0]:.3f} nats."
+
+        def at(index: int) -> str:
+            pairs = zip(self.names, self.states[index], strict=True)
+            return ", ".join(f"{name} {coordinate:.3g}" for name, coordinate in pairs)
+
+        low, high = int(np.argmin(value)), int(np.argmax(value))
+        sentence = (
+            f"Empowerment of {len(value)} states: from {value[low]:.3f} nats at {at(low)} "
+            f"to {value[high]:.3f} nats at {at(high)}"
+        )
+        if self.lower is None or self.upper is None:
+            return f"{sentence}."
+        return f"{sentence}; bounds at most {np.max(self.upper - self.lower):.3f} apart."
+
 
 def write_landscape(landscape: Landscape, path: Path) -> None:
     """Write a landscape to a CSV file, and its description to a JSON file beside it."""

@@ -93,11 +93,7 @@ def evaluate_run(
     seed: int = 0,
     progress: Progress = lambda doing, done, total: None,
 ) -> dict[str, Any]:
-    """Evaluate a finished run, and store the figures in its folder.
-
-    Returns:
-        The figures, as they are in `evaluation.json`.
-    """
+    """Evaluate a finished run, and store the figures in its folder as `evaluation.json`."""
     run = load_run(folder)
     figures = evaluate_agent(
         run,
@@ -106,16 +102,10 @@ def evaluate_run(
         progress=progress,
         keep=lambda actor, paths: paths.save(evaluated(folder, actor)),
     )
-    figures |= system_of(run.environment.id).after_evaluation(study_of(run, folder))
+    study = Study(run.agent, run.environment, run.seed, folder)
+    figures |= system_of(run.environment.id).after_evaluation(study)
     write_atomic(folder / "evaluation.json", (json.dumps(figures, indent=2) + "\n").encode())
     return figures
-
-
-def study_of(
-    run: TrainedRun, folder: Path, progress: Progress = lambda doing, done, total: None
-) -> Study:
-    """Return a run as its system sees it."""
-    return Study(run.agent, run.environment, run.seed, folder, progress)
 
 
 def summarise(figures: dict[str, Any]) -> list[str]:

@@ -157,8 +157,3 @@ def smoke_model(settings: ModelSettings) -> ModelSettings:
 def to_json(experiment: Experiment, seed: int) -> dict[str, Any]:
     """Return experiment and seed as the settings of a manifest."""
     return {**asdict(experiment), "seed": seed}
-
-
-def same_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Convert stored settings, also of version 1, to today's names."""
-    return to_json(Experiment.from_json(settings), settings["seed"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from empowerment.files import write_atomic
+from empowerment.settings import difference
 from empowerment.storage import load_tree, read_about, save_tree
 
 _TreeT = TypeVar("_TreeT")
@@ -117,8 +118,7 @@ def open_run(
             before = read(manifest["settings"])
             if before != settings:
                 raise ValueError(
-                    f"Expected the settings of the run in {folder}; "
-                    f"{_difference(before, settings)}."
+                    f"Expected the settings of the run in {folder}; {difference(before, settings)}."
                 )
             kept = {name: manifest.get(name, fact) for name, fact in (facts or {}).items()}
             yield Run(folder, settings, kept, log)
@@ -156,19 +156,3 @@ def hashes(folder: Path) -> dict[str, str]:
         for path in paths
         if path.name not in (_MANIFEST, _LOCK) and not path.name.startswith(".")
     }
-
-
-def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings; names of nested ones are joined by dots."""
-    pairs: dict[str, Any] = {}
-    for name, value in settings.items():
-        nested = isinstance(value, dict)
-        pairs |= flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
-    return pairs
-
-
-def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Describe which settings differ, and how."""
-    before, now = flat(before), flat(now)
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return ", ".join(f"{name} was {before.get(name)} and is {now.get(name)}" for name in names)

@@ -216,15 +216,5 @@ class RunActor:
     def __call__(self, spaces: Spaces) -> PolicyActor:
         """Read the run; refuse an environment with other spaces."""
         agent = load_agent(self.folder)
-        size = agent.world.states.size
-        if agent.model is not None:
-            size = agent.model.observations.offset.size
-        wanted = agent.num_agents * agent.world.actions.size, agent.num_agents * size
-        found = len(spaces.action_names), len(spaces.observation_names)
-        if wanted != found:
-            raise ValueError(
-                f"Expected an environment with {wanted[1]} observed columns and {wanted[0]} "
-                f"actions, as the run in {self.folder} was trained for; got {found[1]} and "
-                f"{found[0]}."
-            )
+        agent.check_spaces(spaces)
         return agent.actor(sample=True)

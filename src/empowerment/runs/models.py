@@ -7,7 +7,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from empowerment.data import Trajectories
 from empowerment.model import (
@@ -64,7 +63,7 @@ def fit_model(
         path = folder / "data.npz"
         if not path.exists():
             trajectories.save(path)
-        elif not _are_same(trajectories, Trajectories.load(path)):
+        elif not trajectories.has_same_numbers(Trajectories.load(path)):
             raise ValueError(
                 f"Expected the data that the model in {folder} was begun with, to go on; got "
                 "other data. Fit them to another folder."
@@ -143,12 +142,3 @@ def train_model(
 def _same_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Convert stored settings, also of version 1, to today's names."""
     return {**settings, "model": asdict(model_from_json(settings["model"]))}
-
-
-def _are_same(one: Trajectories, other: Trajectories) -> bool:
-    """Return whether two datasets have the same numbers."""
-    return len(one.episodes) == len(other.episodes) and all(
-        np.array_equal(mine.observations, its.observations, equal_nan=True)
-        and np.array_equal(mine.actions, its.actions, equal_nan=True)
-        for mine, its in zip(one.episodes, other.episodes, strict=True)
-    )

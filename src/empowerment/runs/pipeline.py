@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -20,7 +21,7 @@ from empowerment.data import (
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
-from empowerment.runs.experiment import Experiment, same_settings, to_json
+from empowerment.runs.experiment import Experiment, to_json
 from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
     TrainedRun,
@@ -67,7 +68,11 @@ def train_run(
     world = None if experiment.is_learnt else named_world(experiment)
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
-    with open_run(folder, settings, resume=resume, log=log, facts=facts, read=same_settings) as run:
+
+    def read(stored: dict[str, Any]) -> dict[str, Any]:
+        return to_json(Experiment.from_json(stored), stored["seed"])
+
+    with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
             agent = _train(run, experiment, 0, world, progress, keys)

@@ -2,21 +2,20 @@
 
 from pathlib import Path
 
-import gymnasium
 import jax
 import numpy as np
 
 from empowerment.agent import ACTORS, play
 from empowerment.data import spaces_of
-from empowerment.environments import EnvFactory
 from empowerment.files import write_columns
 from empowerment.landscapes import compute_landscape, describe, grid_states
 from empowerment.landscapes.variational import variational_landscape
 from empowerment.report import VIDEO, Landscape, write_landscape, write_report, write_video
-from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape, study_of
-from empowerment.runs.folder import flat, read_manifest
+from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape
+from empowerment.runs.folder import read_manifest
 from empowerment.runs.loading import TrainedRun, load_run
-from empowerment.systems import evaluated, system_of
+from empowerment.settings import flat
+from empowerment.systems import Study, evaluated, system_of
 from empowerment.types import Progress
 from empowerment.worlds import has_closed_form_density
 
@@ -41,7 +40,7 @@ def report_run(
         evaluate_run(folder, episodes=episodes, progress=progress)
     if not (folder / "episode.csv").exists():
         _write_episode(run, folder)
-    system.before_report(study_of(run, folder, progress))
+    system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
     _write_landscapes(run, folder, grid, progress)
     manifest, experiment = read_manifest(folder), run.experiment
     return write_report(
@@ -89,7 +88,7 @@ def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progre
 def _write_episode(run: TrainedRun, folder: Path) -> None:
     """Run one episode by the mean action; write it as a table and, if it can be seen, a video."""
     factory, trial = run.environment, system_of(run.environment.id).trial
-    environment = make_visible(factory)
+    environment = factory.visible()
     spaces = spaces_of(environment, factory.id)
     fps = environment.metadata.get("render_fps", _FPS) / factory.count
     frames = []
@@ -117,11 +116,3 @@ def _write_episode(run: TrainedRun, folder: Path) -> None:
         columns |= dict(zip(known[1].states.names, located.T, strict=True))
     columns |= dict(zip(spaces.action_names, path.actions.T, strict=True))
     write_columns(columns, folder / "episode.csv")
-
-
-def make_visible(factory: EnvFactory) -> gymnasium.Env:
-    """Make an environment that renders frames, or one that does not if there is no other."""
-    try:
-        return factory(render_mode="rgb_array")
-    except (TypeError, ValueError, gymnasium.error.Error):
-        return factory()
