@@ -6,9 +6,9 @@ import shutil
 import tempfile
 import zlib
 
-# Compilation dominates the run time: optimise little, and cache everything in one directory per
+# Compilation dominates the run time: optimise nothing, and cache everything in one directory per
 # session, which xdist's workers and the tests' subprocesses inherit. JAX reads this on import.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _cache = tempfile.mkdtemp(prefix="empowerment-compiled-")
     atexit.register(shutil.rmtree, _cache, ignore_errors=True)

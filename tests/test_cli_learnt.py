@@ -152,6 +152,7 @@ def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.Capture
         assert np.isfinite(figures["empowerment_mean"])
 
 
+@pytest.mark.slow
 def test_a_report_is_drawn_of_what_was_learnt(run: Path):
     main(["report", str(run), "--grid", "3x3"])
     page = (run / "report.html").read_text()

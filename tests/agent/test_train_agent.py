@@ -77,6 +77,7 @@ def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
     assert eqx.tree_equal(again.policy, agent.policy)
 
 
+@pytest.mark.slow
 def test_the_command_and_the_library_train_alike(tmp_path: Path):
     experiment = Experiment(world="pendulum", agent=TINY)
     run = train_run(experiment, folder=tmp_path / "run", seed=5)

@@ -159,6 +159,7 @@ def test_reading_begins_with_the_noise_that_there_is():
     np.testing.assert_allclose(np.linalg.inv(reader.T @ reader), wanted, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_channel_in_a_noisy_world_does_not_begin_by_misreading(getkey):
     world = Bounded(Pendulum(process_noise=0.1))
     channel = make_channel(world, family="codebook", steps=3, width=16, key=getkey())

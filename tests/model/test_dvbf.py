@@ -236,6 +236,7 @@ def test_a_trained_model_predicts_better_than_what_is_trivial(fitted):
     assert np.all((found.coverage > 0.5) & (found.coverage <= 1))
 
 
+@pytest.mark.slow
 def test_calibrated_intervals_hold_what_they_should(fitted):
     model, train, held_out = fitted
     units = model.observations, model.actions

@@ -23,6 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_each_ball_acts_by_itself_through_its_own_filter(run: Path):
     actor = load_agent(run).actor()
     environment = gymnasium.make(BALLS)
@@ -38,6 +39,7 @@ def test_each_ball_acts_by_itself_through_its_own_filter(run: Path):
         np.testing.assert_allclose(one[[2, 3, 0, 1, 4, 5, 6, 7]], other, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_evaluation_and_report_have_the_figures_of_balls(run: Path):
     found = json.loads((run / "evaluation.json").read_text())
     names = "wall_touch_fraction", "mean_wall_distance", "contacts_per_step", "mean_pair_distance"
