@@ -21,7 +21,8 @@ def test_a_run_of_version_1_loads(name: str):
     state, agent = jnp.asarray(expected["state"], float), run.agent
     np.testing.assert_allclose(agent.act(state), expected["action"], rtol=1e-5)
     information = agent.channel.information(agent.world, state, key=jax.random.key(0))
-    assert float(information) == pytest.approx(expected["information"], rel=1e-3)
+    # In nats: a difference of logarithms in single precision, of hardly any information.
+    assert float(information) == pytest.approx(expected["information"], rel=1e-3, abs=1e-5)
     if expected["surrogate"] is None:
         assert agent.surrogate is None
     else:

@@ -92,6 +92,7 @@ def test_pushes_toward_the_middle_are_inward(sign: int, share: float):
     assert Arrows(places, sign * (5 - places), 10.0).inward == share
 
 
+@pytest.mark.slow
 def test_one_ball_is_drawn_beside_the_truth(tmp_path: Path):
     main(f"train ball --out {tmp_path / 'run'} --budget smoke".split())
     main(["report", str(tmp_path / "run"), "--grid", "3x3"])
