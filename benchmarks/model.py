@@ -108,7 +108,7 @@ def ablation(seeds: int) -> None:
             updates, last = fitted.about["history"][-1]
             row: dict[str, object] = {"left out": name, "seed": seed}
             row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), errors.model, strict=True)}
-            row["held out / nats"] = f"{last['held_out']:.2f}"
+            row["held out / nats"] = f"{last['validation']:.2f}"
             row["updates"] = updates
             rows.append(row)
             print(row, flush=True)

@@ -138,7 +138,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     "not a number": ((*PENDULUM, "--states", "{word}"), "finite number; got 'fast' in line 2"),
     "empty file": ((*PENDULUM, "--states", "{empty}"), "an empty file"),
     "no file": ((*PENDULUM, "--states", "{none}"), "No such file"),
-    "folder of states": ((*PENDULUM, "--states", "{folder}"), "Is a directory"),
+    "folder of states": ((*PENDULUM, "--states", "{folder}"), "regular file; got a directory"),
     "binary file": ((*PENDULUM, "--states", "{binary}"), "Expected .*binary.csv"),
     "other encoding": ((*PENDULUM, "--states", "{latin}"), "utf-8"),
     "negative resolution": ((*PENDULUM, "--resolution", "-0.1"), "above zero; got -0.1"),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -10,7 +11,8 @@ import pytest
 
 from empowerment.cli import main
 from empowerment.data import Trajectories
-from empowerment.runs import hashes, load_agent, read_manifest
+from empowerment.runs import hashes, load_agent, load_model, read_manifest, summarise
+from empowerment.storage import read_about, save_tree
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
 
@@ -23,7 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(folder: Path) -> Path:
     path = folder / "data.npz"
-    main(["collect", PENDULUM_DIRECTION, "--steps", "1000", "--out", str(path)])
+    # Eleven episodes: two of them are not learnt from, one for validation and one for test.
+    main(["collect", PENDULUM_DIRECTION, "--steps", "4400", "--out", str(path)])
     return path
 
 
@@ -48,7 +51,43 @@ def test_a_model_is_judged_beside_what_is_trivial(model: Path, capsys: pytest.Ca
     for name in ("model", "persistence", "linear", "coverage"):
         assert len(found[name]) == 5
         assert np.all(np.isfinite(found[name]))
+    assert found["num_predictions"] == [400 - 5 - h + 1 for h in found["horizons"]]
     assert (model / "prediction.png").stat().st_size > 10_000
+
+
+def test_a_model_knows_which_data_it_was_stopped_and_calibrated_by(model: Path):
+    fitted = load_model(model)
+    assert fitted.test is not None
+    parts = (fitted.train, fitted.validation, fitted.test)
+    assert [len(part.episodes) for part in parts] == [9, 1, 1]
+    firsts = {tuple(e.observations[0].tolist()) for part in parts for e in part.episodes}
+    assert len(firsts) == 11
+    assert fitted.about["calibration"]["num_rows"] > 300
+    assert 1 / 8 <= fitted.about["calibration"]["factor"] <= 8
+
+
+def test_without_test_data_a_model_asks_for_others(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Of three episodes one is for validation; and so was all of it in earlier versions."""
+    few, old = tmp_path / "few", tmp_path / "old"
+    for copy in (few, old):
+        shutil.copytree(model, copy)
+    data = Trajectories.load(few / "data.npz")
+    replace(data, episodes=data.episodes[:3]).save(few / "data.npz")
+    path = old / "model.safetensors"
+    weights, about = load_model(old).model, read_about(path)
+    save_tree(weights, path, about={n: v for n, v in about.items() if n != "test_episodes"})
+    for copy in (few, old):
+        with pytest.raises(SystemExit) as stop:
+            main(["model", str(copy)])
+        assert stop.value.code == 2
+        said = capsys.readouterr().err
+        assert f"Expected the data of {copy} to have test episodes" in said
+        assert "--data FILE" in said
+    replace(data, episodes=(data.episodes[0].part(0, 60),)).save(tmp_path / "other.npz")
+    main(["model", str(few), "--data", str(tmp_path / "other.npz"), "--json"])
+    assert json.loads(capsys.readouterr().out)["num_predictions"] == [55, 51, 46, 36, 26]
 
 
 def test_a_model_is_refused_other_data(
@@ -145,11 +184,16 @@ def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.Capture
     main(["evaluate", str(run), "--episodes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["environment"] == PENDULUM_DIRECTION
+    about = read_about(run / "surrogate.safetensors")
+    assert found["surrogate_error"] == about["error"] >= 0
+    assert found["surrogate_spread"] == about["spread"] >= 0
     for figures in (found, found["uniform"]):
         assert figures["survived_fraction"] == 1
         assert figures["episode_length_mean"] == 400
         assert 0 <= figures["held_fraction"] <= 1
         assert np.isfinite(figures["empowerment_mean"])
+    sentence = f"off by {found['surrogate_error']:.3g} nats at states to which it was not fitted"
+    assert any(sentence in each for each in summarise(found))
 
 
 @pytest.mark.slow

@@ -1,32 +1,40 @@
 """Pytrees on disk: arrays as safetensors, and a JSON manifest that describes them."""
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors, save as save_tensors
+from safetensors.numpy import save as save_tensors
 
-from empowerment.files import write_atomic
+from empowerment.files import convert, encode, read_bytes, read_json, to_arrays, write_atomic
 
 _TreeT = TypeVar("_TreeT")
 
-_FORMAT = "empowerment arrays, version 1"
+_FORMAT = "empowerment arrays, version 2"
+_MAX_BYTES = 1 << 32
+"""Maximal size of a file of arrays in bytes."""
 
 _RENAMED = {".calm": ".noise_factor"}
 """Names of arrays in earlier versions, and today's."""
 
 
+class _Manifest(TypedDict):
+    """The JSON beside the arrays; in version 1 the hash was of the arrays alone."""
+
+    format: Literal["empowerment arrays, version 2", "empowerment arrays, version 1"]
+    sha256: str
+    about: dict[str, Any]
+
+
 def save_tree(tree: Any, path: Path, *, about: dict[str, Any]) -> None:
     """Write the arrays of a pytree to `path`, and its manifest to the file ending in `.json`.
 
-    Both writes are atomic. The manifest is written last and holds the SHA-256 of the arrays, so
-    an interrupted save cannot be taken for a complete one.
+    Both writes are atomic. The manifest is written last and holds the SHA-256 of the arrays and
+    their description, so neither an interrupted save nor damage is taken for a complete one.
 
     Args:
         tree: The pytree.
@@ -34,32 +42,39 @@ def save_tree(tree: Any, path: Path, *, about: dict[str, Any]) -> None:
         about: Description of the arrays, in JSON.
     """
     data = save_tensors({name: np.asarray(leaf) for name, leaf in _leaves(tree).items()})
-    manifest = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
+    manifest = {"format": _FORMAT, "sha256": _digest(data, about), "about": about}
     write_atomic(path, data)
-    write_atomic(path.with_suffix(".json"), (json.dumps(manifest, indent=2) + "\n").encode())
+    write_atomic(path.with_suffix(".json"), encode(manifest))
 
 
-def read_about(path: Path) -> dict[str, Any]:
-    """Read the description of saved arrays."""
-    return _manifest(path)["about"]
+def is_saved(path: Path) -> bool:
+    """Return whether both files of saved arrays are there."""
+    return path.exists() and path.with_suffix(".json").exists()
+
+
+def read_about(path: Path, kind: Any = dict[str, Any]) -> Any:
+    """Read the description of saved arrays.
+
+    Args:
+        path: File of the arrays.
+        kind: Type of the description, as in `empowerment.files.decode`.
+
+    Raises:
+        ValueError: If a file is damaged, or the description is not of this type.
+    """
+    about, _ = _read(path)
+    what = "the description of saved arrays"
+    return convert(about, kind, what=what, source=path.with_suffix(".json"))
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read arrays by their names.
 
     Raises:
-        ValueError: If the file is damaged, or a value is not finite.
+        ValueError: If a file is damaged, or a value is not finite.
     """
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != _manifest(path)["sha256"]:
-        raise ValueError(
-            f"Expected the weights in {path} to be those of its manifest; the SHA-256 differs. "
-            "The file is damaged or was replaced."
-        )
-    try:
-        stored = load_tensors(data)
-    except SafetensorError as error:
-        raise ValueError(f"Expected {path} to be a safetensors file; got {error}.") from error
+    _, data = _read(path)
+    stored = to_arrays(data, path)
     for name, leaf in stored.items():
         if not np.all(np.isfinite(leaf)):
             raise ValueError(f"Expected the weights in {path} to be finite; {name} is not.")
@@ -118,13 +133,21 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    """Read and check the manifest beside the arrays."""
+def _digest(data: bytes, about: dict[str, Any]) -> str:
+    """Return the SHA-256 of the arrays, followed by their description."""
+    return hashlib.sha256(data + encode(about)).hexdigest()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Read the description and the encoded arrays, and check the hash."""
     file = path.with_suffix(".json")
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"Expected {file} to be a manifest; got {error}.") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        raise ValueError(f"Expected {file} to be the manifest of saved arrays; it is not.")
-    return manifest
+    manifest: _Manifest = read_json(file, _Manifest, what="the manifest of saved arrays")
+    data, about = read_bytes(path, most=_MAX_BYTES), manifest["about"]
+    is_first = manifest["format"] != _FORMAT
+    found = hashlib.sha256(data).hexdigest() if is_first else _digest(data, about)
+    if found != manifest["sha256"]:
+        raise ValueError(
+            f"Expected {path} and {file.name} to be as they were written; the SHA-256 differs. A "
+            "file is damaged or was replaced."
+        )
+    return about, data

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
-from worlds_for_tests import Counting
+from worlds_for_tests import Counting, Raising, Unclosable
 
 from empowerment.data import Spaces, Trajectories, ZeroActor, collect, run_episode, spaces_of
 from empowerment.data.spaces import numbered_spaces
@@ -106,6 +106,38 @@ def test_an_environment_that_always_fails_is_given_up():
         ValueError, match=r"5 of the first 5 did not \(the last failed: Arithm.*broken\)"
     ):
         collect(always, steps=10, seed=0)
+
+
+def test_whatever_an_environment_raises_in_a_worker_is_one_sentence(
+    capfd: pytest.CaptureFixture[str],
+):
+    with pytest.raises(ValueError, match=r"5 of the first 5 did not \(the last failed: \w+\)") as e:
+        collect(Raising, steps=10, seed=0, workers=1)
+    assert "\n" not in str(e.value)
+    assert capfd.readouterr().err == ""  # No traceback of the worker either.
+
+
+class Leaving(Counting):
+    def step(self, action: np.ndarray):
+        raise SystemExit(0)
+
+
+def test_an_environment_does_not_end_the_program():
+    with pytest.raises(ValueError, match=r"the last failed: SystemExit: 0\)"):
+        collect(Leaving, steps=10, seed=0)
+
+    def leave() -> gymnasium.Env:
+        raise SystemExit("good bye")
+
+    with pytest.raises(ValueError, match=r"to be an environment .*; SystemExit: good bye"):
+        collect(leave, steps=10, seed=0)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_data_are_not_lost_with_an_environment_that_cannot_be_closed(workers: int):
+    with pytest.warns(RuntimeWarning, match="could not be closed: OSError: the window is gone"):
+        data, _ = collect(Unclosable, steps=12, seed=5, workers=workers)
+    assert_consistent(data, steps=12)
 
 
 def test_our_own_environments_and_their_interval():

@@ -76,7 +76,7 @@ def test_numpy_can_read_the_file_and_values_that_are_not_finite_stay(tmp_path: P
         (lambda data: rezip(data, {"lengths": np.array([-1, 8])}), "add up"),
         (lambda data: rezip(data, {"lengths": np.array([2**62, 2**62, 2**63 - 1])}), "add up"),
         (lambda data: rezip(data, {"description": np.frombuffer(b"{}", np.uint8)}), "format"),
-        (lambda data: rezip(data, {"description": np.frombuffer(b"[1]", np.uint8)}), "list"),
+        (lambda data: rezip(data, {"description": np.frombuffer(b"[1]", np.uint8)}), "array"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(tmp_path: Path, change, what: str):

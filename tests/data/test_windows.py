@@ -52,6 +52,9 @@ def test_windows_are_of_one_episode_and_all_are_there(episodes, length: int):
         steps = episodes[index][0]
         np.testing.assert_array_equal(seen[:, 0], index)
         np.testing.assert_array_equal(seen[:, 1], np.minimum(time + np.arange(length), steps))
+        np.testing.assert_array_equal(
+            found.recorded[start : start + length], time + np.arange(length) <= steps
+        )
         alive = time + np.arange(length - 1) < steps
         np.testing.assert_allclose(done[alive], (time + np.arange(length - 1))[alive] / 100)
     assert not expected

@@ -52,5 +52,32 @@ class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
         return np.array([self.name, self.time, self.sum], np.float32)
 
 
+class NoWordsError(Exception):
+    """Can be neither pickled nor described."""
+
+    def __init__(self):
+        super().__init__()
+        self.cause = lambda: None
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Raising(Counting):
+    """Raise in turn what a worker could take for something else than an error."""
+
+    errors = (KeyboardInterrupt, SystemExit, NoWordsError)
+
+    def step(self, action: np.ndarray):
+        raise self.errors[self.name % 3]
+
+
+class Unclosable(Counting):
+    """Raise on closing."""
+
+    def close(self) -> None:
+        raise OSError("the window is\ngone")
+
+
 gymnasium.register("Counting-v0", "worlds_for_tests:Counting")
 gymnasium.register("Deadly-v0", "worlds_for_tests:Counting", kwargs={"dies_if": 1.0})

@@ -46,13 +46,13 @@ def kalman(observations: np.ndarray, actions: np.ndarray) -> tuple[float, np.nda
 
 @pytest.fixture(scope="module")
 def model() -> DVBF:
-    train, held_out = episodes(600, 0), episodes(60, 1)
-    data = prepare(train, held_out, length=LENGTH, seed=0)
+    train, validation = episodes(600, 0), episodes(60, 1)
+    data = prepare(train, validation, length=LENGTH, seed=0)
     fresh = DVBF(data.observations, data.actions, latent_size=1, width=32, key=jax.random.key(0))
     trained = model_training.train(
         fresh,
         data.train_windows,
-        data.held_out_windows,
+        data.validation_windows,
         num_updates=2000,
         batch_size=64,
         key=jax.random.key(1),

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from empowerment.channel import AbstractChannel, Estimate, Inputs, make_channel
+from empowerment.distributions import Empirical
 from empowerment.errors import DivergedError
 from empowerment.optimise import Callback
 from empowerment.policy import Agent, Critic, Policy, fit_surrogate, training as agent_training
+from empowerment.policy.surrogate import _disjoint, _root_mean_product
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded
 
@@ -33,6 +35,7 @@ class Known(AbstractChannel):
 
     inputs: Inputs
     steps: int = eqx.field(static=True)
+    rate: float = 1.0
 
     def draw(self, state: State, *, key: Key) -> Plan:
         return jnp.zeros((1, 2))
@@ -41,7 +44,7 @@ class Known(AbstractChannel):
         return jnp.zeros((count, 1, 2)), jnp.zeros(count)
 
     def information(self, world: AbstractWorld, state: State, *, key: Key) -> Scalar:
-        return 2 + jnp.sin(state[0])
+        return 2 + jnp.sin(self.rate * state[0])
 
     def estimate(self, world: AbstractWorld, state: State, *, num_samples: int, key: Key):
         return Estimate(self.information(world, state, key=key), jnp.zeros(()))
@@ -195,16 +198,69 @@ def test_what_is_not_finite_stops_training(getkey):
         )
 
 
+INPUTS = Inputs(WORLD.states, jnp.eye(2))
+
+
 def test_surrogate_is_the_bound_it_was_fitted_to():
-    inputs = Inputs(WORLD.states, jnp.eye(2))
     keys = jax.random.split(jax.random.key(0))
-    fitted = fit_surrogate(
-        Known(inputs=inputs, steps=1), WORLD, num_states=512, num_updates=800, width=32, key=keys[0]
+    channel = Known(inputs=INPUTS, steps=1)
+    fitted, about = fit_surrogate(
+        channel, WORLD, num_states=512, num_updates=800, width=32, key=keys[0]
     )
     states = jax.vmap(lambda key: WORLD.states.uniform().sample(key=key))(
         jax.random.split(keys[1], 256)
     )
-    off = jax.vmap(fitted)(states) - (2 + jnp.sin(states[:, 0]))
-    error = float(jnp.sqrt(jnp.mean(off**2)))
+    truth = 2 + jnp.sin(states[:, 0])
+    error = float(jnp.sqrt(jnp.mean((jax.vmap(fitted)(states) - truth) ** 2)))
     assert error < 0.1
     assert float(fitted.error) == pytest.approx(error, rel=0.5)
+    assert about["error"] == float(fitted.error)
+    assert about["spread"] == pytest.approx(float(truth.std()), rel=0.1)
+
+
+class Visited(Ball):
+    """A ball whose states are those of a log."""
+
+    def state_distribution(self) -> Empirical:
+        return Empirical(10 * jax.random.uniform(jax.random.key(5), (64, 2)))
+
+
+def test_surrogate_is_judged_at_states_it_was_not_fitted_to():
+    """A bound that nobody could guess from other states is learnt by heart, and guessed badly."""
+    channel = Known(inputs=INPUTS, steps=1, rate=1e4)
+    fitted, about = fit_surrogate(
+        channel,
+        Bounded(Visited()),
+        num_states=256,
+        num_updates=3000,
+        width=64,
+        key=jax.random.key(1),
+    )
+    states = Visited().state_distribution().values
+    off = np.asarray(jax.vmap(fitted)(states) - (2 + jnp.sin(1e4 * states[:, 0])))
+    assert np.median(np.abs(off)) < 0.1 * about["spread"]
+    assert about["error"] > 0.5 * about["spread"]
+
+
+def test_states_to_fit_to_and_to_judge_by_have_none_in_common():
+    values = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    drawn = values[np.random.default_rng(1).integers(0, 40, 364)]
+    fitted, judged = (np.asarray(part) for part in _disjoint(drawn, 300))
+    assert (len(fitted), len(judged)) == (300, 64)
+    sets = [set(map(tuple, part.tolist())) for part in (fitted, judged)]
+    assert sets[0] | sets[1] == set(map(tuple, values.tolist()))
+    assert not sets[0] & sets[1]
+    assert len(sets[1]) == 10
+    fitted, judged = (np.asarray(part) for part in _disjoint(values, 32))
+    np.testing.assert_array_equal(fitted, values[:32])
+    np.testing.assert_array_equal(judged, values[32:])
+    with pytest.raises(ValueError, match="two states or more"):
+        _disjoint(values[np.zeros(9, int)], 8)
+
+
+def test_noise_of_estimates_is_in_neither_error_nor_spread():
+    random = np.random.default_rng(0)
+    truth, one, other = random.normal(size=(3, 100_000))
+    found = _root_mean_product(*(jnp.asarray(0.1 * truth + noise) for noise in (one, other)))
+    assert float(found) == pytest.approx(0.1, rel=0.25)
+    assert float(_root_mean_product(jnp.ones(3), -jnp.ones(3))) == 0

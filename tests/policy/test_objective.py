@@ -12,7 +12,7 @@ from empowerment.distributions import Gaussian, divergence_from_standard
 from empowerment.policy import Critic, Outcome, Policy, cost, imagine, rollout
 from empowerment.policy.objective import returns
 from empowerment.types import Key, Scalar, State
-from empowerment.worlds import AbstractWorld, Bounded, Pendulum
+from empowerment.worlds import AbstractWorld, Bounded, Box, LinearGaussian, Pendulum
 
 WORLD = Bounded(Pendulum())
 DISCOUNT = 0.9
@@ -95,14 +95,32 @@ def test_a_constant_bound_is_worth_itself(getkey):
     assert float(paid) == pytest.approx(-0.4, rel=1e-5)
 
 
-def test_rollout_is_the_world_step_by_step(getkey):
+NOISY = Bounded(
+    LinearGaussian(
+        jnp.array([[0.9, 0.1], [0.0, 0.8]]),
+        jnp.array([[0.0], [0.5]]),
+        jnp.eye(2),
+        process_noise=[0.3, 0.7],
+        resolution=[0.1, 0.1],
+        states=WORLD.states,
+        actions=Box([-1.0], [1.0], ("u",)),
+    )
+)
+
+
+@pytest.mark.parametrize("world", [WORLD, NOISY], ids=["noiseless", "noisy"])
+def test_rollout_is_the_world_step_by_step(getkey, world: Bounded):
     policy, start, key = policy_of(getkey()), jnp.array([0.3, -0.5]), getkey()
-    path = rollout(policy, WORLD, start, horizon=6, key=key)
-    noise = jax.random.normal(jax.random.split(key)[0], (6, 1))
+    path = rollout(policy, world, start, horizon=6, key=key)
+    noise, drift = (
+        jax.random.normal(key, (6, size))
+        for key, size in zip(jax.random.split(key), (1, 2), strict=True)
+    )
     state = start
     for index in range(6):
         choice = policy(state)
-        state = WORLD.transition(state, choice.mean + choice.scale * noise[index]).mean
+        successor = world.transition(state, choice.mean + choice.scale * noise[index])
+        state = successor.mean + successor.scale * drift[index]
         np.testing.assert_allclose(
             np.asarray(path.states[index + 1]), np.asarray(state), rtol=1e-4, atol=1e-5
         )

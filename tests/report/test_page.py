@@ -1,10 +1,13 @@
 """What the report draws, where it is easily drawn wrong."""
 
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 from empowerment.report.figures import colour_limits
 from empowerment.report.landscape import Landscape
-from empowerment.report.run_figures import _turns
+from empowerment.report.run_figures import _turns, draw_training
 
 
 def landscape(names: tuple[str, str], empowerment: np.ndarray) -> Landscape:
@@ -35,3 +38,12 @@ def test_a_flat_landscape_is_of_the_middle_colour():
     assert low < 1.3 < high
     low, high = colour_limits(landscape(("x", "y"), np.linspace(0.0, 1.0, 11)))
     assert (low, high) == (0.2, 1.0)
+
+
+def test_training_of_an_earlier_version_is_drawn():
+    figure = draw_training(Path(__file__).parents[1] / "runs" / "version1" / "learnt")
+    assert figure is not None
+    model = figure.axes[0]
+    assert model.get_title() == "Model: validation data"
+    assert np.asarray(model.lines[0].get_ydata()).tolist() == [-7.566105365753174]
+    plt.close(figure)

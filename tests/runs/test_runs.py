@@ -61,7 +61,9 @@ def test_a_run_holds_what_it_should(whole: Path):
     manifest = read_manifest(whole)
     assert manifest["finished"]
     assert manifest["settings"]["seed"] == 3
-    assert manifest["noise"]["perception"] == pytest.approx([0.05, 0.05])
+    noise = manifest.get("noise")
+    assert noise is not None
+    assert noise["perception"] == pytest.approx([0.05, 0.05])
     assert manifest["files"] == hashes(whole)
     assert {"channel.safetensors", "surrogate.safetensors", "policy.safetensors"} <= set(
         manifest["files"]

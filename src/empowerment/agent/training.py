@@ -145,7 +145,7 @@ def train_stages(
     if not settings.joint:
 
         def surrogate_stage(callback: Callback) -> tuple[Surrogate, dict[str, Any]]:
-            fitted = fit_surrogate(
+            return fit_surrogate(
                 channel,
                 world,
                 num_states=settings.bound_states,
@@ -153,7 +153,6 @@ def train_stages(
                 depth=settings.depth,
                 key=surrogate_key,
             )
-            return fitted, {"error": float(fitted.error)}
 
         surrogate = hooks.stage("surrogate", untrained_surrogate(world, settings), surrogate_stage)
 

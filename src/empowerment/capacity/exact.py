@@ -6,20 +6,24 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from threadpoolctl import threadpool_limits
 
+from empowerment.capacity.action import capacity_of_action
 from empowerment.capacity.blahut_arimoto import AdditiveChannel, Capacity, blahut_arimoto
+from empowerment.capacity.continuity import check_continuous
 from empowerment.capacity.reachable import Reachable, reachable
 from empowerment.types import Key, State
-from empowerment.worlds import AbstractWorld
+from empowerment.worlds import AbstractWorld, examine_noise, switching_plans
 
 _BATCH = 64
 """States per batch."""
+
+_NUM_EXAMINED = 256
+"""Plans from each state along which the noise is examined."""
 
 _AXIS_SPACING = 0.25
 """Standard deviations between the inputs along one axis of a box."""
@@ -32,8 +36,10 @@ def exact_empowerment(
 
     Karl et al. (2018), Eq. 2 (eq:empowerment), for plans of any length under bounds on the
     amplitude of each action: $\mathcal{E}(z) = \max_\omega I(x', u_{1:n} | z)$. For worlds
-    with at most two perceived dimensions and additive noise: transitions without process
-    noise, or a single step.
+    with at most two perceived dimensions in which futures depend continuously on the plan and
+    noise is additive: the same along all plans, and without process noise but for a single step.
+    After a single action of one axis, futures may jump, and noise may depend on state and action
+    (with one perceived axis: noise of any kind).
 
     Args:
         world: The world.
@@ -70,12 +76,19 @@ def exact_landscape(
     Yields:
         The capacity of each state, as from `exact_empowerment`.
     """
-    scale = _noise(world, states, steps)
+    noise_key, jump_key, key = jax.random.split(key, 3)
+    scale = _noise(world, states, steps, noise_key)
+    if scale is None:
+        for state in states:
+            yield capacity_of_action(world, state, tolerance=tolerance)
+        return
     size = len(states)
     # Pad the last batch, so that all batches have the compiled shape.
     padded = states[jnp.minimum(jnp.arange(size + -size % min(_BATCH, size)), size - 1)]
     for first in range(0, size, _BATCH):
-        sets = reachable(world, padded[first : first + _BATCH], scale, steps=steps, key=key)
+        batch = padded[first : first + _BATCH]
+        sets = reachable(world, batch, scale, steps=steps, key=key)
+        check_continuous(world, batch, scale, steps=steps, key=jump_key)
         # Many small matrix products: one state per core is faster than threaded BLAS.
         with (
             threadpool_limits(1, user_api="blas"),
@@ -123,9 +136,13 @@ def _capacity_of_box(corners: Float[np.ndarray, "4 2"], *, tolerance: float) -> 
 
 
 def _noise(
-    world: AbstractWorld, states: Float[Array, "states state"], steps: int
-) -> Float[Array, " axes"]:
-    """Return the scale of the perceived additive noise; raise where it is not additive."""
+    world: AbstractWorld, states: Float[Array, "states state"], steps: int, key: Key
+) -> Float[Array, " axes"] | None:
+    """Return the scale of the perceived noise; None if it varies along a single action.
+
+    Raises:
+        ValueError: If it varies otherwise.
+    """
     if steps < 1:
         raise ValueError(f"Expected steps to be at least 1; got {steps}.")
     if not world.actions.finite:
@@ -133,42 +150,30 @@ def _noise(
             "Expected the limits of the actions to be finite for an exact capacity; got "
             f"{world.actions.low.tolist()} to {world.actions.high.tolist()}."
         )
-    process, emission, gain = _noise_at(world, states)
-    if emission.shape[1] > 2:
+    plan_key, noise_key = jax.random.split(key)
+    plans = switching_plans(world.actions, steps, _NUM_EXAMINED, key=plan_key)
+    noise = examine_noise(
+        world,
+        jnp.repeat(states, len(plans), axis=0),
+        jnp.tile(plans, (len(states), 1, 1)),
+        key=noise_key,
+    )
+    if noise.scale.shape[1] > 2:
         raise ValueError(
             "Expected at most two perceived dimensions for an exact capacity; got "
-            f"{emission.shape[1]}. Use the gaussian estimator."
+            f"{noise.scale.shape[1]}. Use the gaussian estimator."
         )
-    if steps > 1 and bool(jnp.any(process > 0)):
+    is_gaussian = noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+    if is_gaussian and bool(jnp.allclose(noise.scale, noise.scale[:1], rtol=1e-3, atol=0.0)):
+        return noise.scale[0]
+    if steps * world.actions.size == 1 and (is_gaussian or noise.scale.shape[1] == 1):
+        return None
+    if steps > 1 and not noise.is_absent:
         raise ValueError(
             "Expected no process noise for an exact capacity over more than one step; got a "
-            f"scale of {process.max(axis=0).tolist()}. Use the gaussian estimator."
+            f"scale of {noise.process.max(axis=0).tolist()}. Use the gaussian estimator."
         )
-    covariance = jnp.einsum("sij,sj,skj->sik", gain, process**2, gain)
-    total = covariance + jax.vmap(jnp.diag)(emission**2)
-    variance = jnp.diagonal(total, axis1=1, axis2=2)
-    correlated = jnp.abs(total - jax.vmap(jnp.diag)(variance)).max() > 1e-6 * variance.max()
-    if bool(correlated) or not bool(jnp.allclose(variance, variance[:1], rtol=1e-3)):
-        raise ValueError(
-            "Expected the perceived noise to be the same at every state and independent along "
-            "each axis for an exact capacity; it is not. Use the gaussian estimator."
-        )
-    return jnp.sqrt(variance[0])
-
-
-@eqx.filter_jit
-def _noise_at(
-    world: AbstractWorld, states: Float[Array, "states state"]
-) -> tuple[
-    Float[Array, "states state"],
-    Float[Array, "states observation"],
-    Float[Array, "states observation state"],
-]:
-    """Compute scales of transition and emission, and the Jacobian of the emission."""
-
-    def of_state(state: State):
-        process = world.transition(state, world.actions.centre).scale
-        gain = jax.jacfwd(lambda state: world.emission(state).mean)(state)
-        return process, world.emission(state).scale, gain
-
-    return jax.vmap(of_state)(states)
+    raise ValueError(
+        "Expected the perceived noise to be Gaussian, independent along each axis, and the same "
+        "for every state and plan for an exact capacity; it is not. Use the variational estimator."
+    )

@@ -9,7 +9,7 @@ _LONGEST_TANGENT = 2.0
 """In units of the chord. Longer tangents come from ends that coincide up to rounding."""
 
 
-def thin(line: Points, spacing: float) -> Points:
+def thin(line: Float[np.ndarray, "_ axes"], spacing: float) -> Float[np.ndarray, "_ axes"]:
     """Thin a dense line to points about `spacing` apart, both ends included."""
     travelled = _travelled(line)
     marks = np.linspace(0, travelled[-1], int(np.ceil(travelled[-1] / spacing)) + 1)
@@ -27,6 +27,14 @@ def fill(line: Points, spacing: float) -> Points:
 def one_per_cell(points: Points, cell: float) -> Points:
     """Keep one point of each cell of a square lattice."""
     return points[np.unique(np.round(points / cell), axis=0, return_index=True)[1]]
+
+
+def beyond(points: Points, known: Points, cell: float) -> Points:
+    """Keep one point of each cell of a square lattice that has no known point."""
+    points = one_per_cell(points, cell)
+    taken = {tuple(place) for place in np.round(known / cell).astype(int).tolist()}
+    places = np.round(points / cell).astype(int).tolist()
+    return points[[tuple(place) not in taken for place in places]]
 
 
 def lattice(loop: Points, spacing: float) -> Points:
@@ -78,6 +86,6 @@ def circumscribe(ends: Points, normals: Points) -> Points:
     return np.stack([ends, ends + run[:, None] * tangent], axis=1).reshape(-1, 2)
 
 
-def _travelled(line: Points) -> Float[np.ndarray, " _"]:
+def _travelled(line: Float[np.ndarray, "_ axes"]) -> Float[np.ndarray, " _"]:
     """Compute the arc length of a line at each of its points."""
     return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])

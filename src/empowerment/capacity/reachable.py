@@ -30,7 +30,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.capacity.boundary import Border, find_corners, find_hollows, walk
-from empowerment.capacity.polygons import area, circumscribe, fill, lattice, one_per_cell, thin
+from empowerment.capacity.polygons import (
+    area,
+    beyond,
+    circumscribe,
+    fill,
+    lattice,
+    one_per_cell,
+    thin,
+)
 from empowerment.types import Key
 from empowerment.worlds import AbstractWorld, mean_observation, switching_plans
 
@@ -97,7 +105,7 @@ def reachable(
         One set for each state.
     """
     samples = switching_plans(world.actions, steps, _NUM_SAMPLES, key=key)
-    is_curve = samples[0].size == 1 and scale.size == 2
+    is_curve = samples[0].size == 1
     find = _sets_of_curves if is_curve else _sets_of_borders
     return find(world, states, samples, scale)
 
@@ -112,10 +120,21 @@ def _sets_of_curves(
     del samples
     lines = np.asarray(_trace(world, states, scale), np.float64)
     _check_size(np.linalg.norm(np.diff(lines, axis=1), axis=2).sum(axis=1).max(keepdims=True))
-    return [
-        Reachable(thin(line, _EDGE_SPACING), thin(line, _COVER_EDGE_SPACING), is_box=False)
-        for line in lines
-    ]
+    return [_set_of_curve(line) for line in lines]
+
+
+def _set_of_curve(line: Float[np.ndarray, "curve axes"]) -> Reachable:
+    """Thin a curve, but keep both sides of every jump; fill an interval without any."""
+    gaps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    if line.shape[1] == 1 and gaps.max() <= _EDGE_SPACING:
+        return _set_of_interval(float(line.min()), float(line.max()))
+    jumps = np.flatnonzero(gaps > _COVER_EDGE_SPACING)
+    sides = line[np.union1d(jumps, jumps + 1)]
+    inputs, cover = (
+        np.concatenate([thin(line, spacing), sides])
+        for spacing in (_EDGE_SPACING, _COVER_EDGE_SPACING)
+    )
+    return Reachable(inputs, cover, is_box=False)
 
 
 @eqx.filter_jit
@@ -149,7 +168,7 @@ def _sets_of_borders(
     return [
         _set_of_loop(first)
         if first.is_convex
-        else _set_of_loop(second)
+        else _with_futures(_set_of_loop(second), sample)
         if star
         else _set_of_futures(second, sample)
         for first, second, star, sample in zip(
@@ -227,6 +246,18 @@ def _set_of_loop(outline: _Outline) -> Reachable:
     rim = fill(np.concatenate([polygon, polygon[:1]]), _COVER_EDGE_SPACING)
     cover = np.concatenate([rim, lattice(polygon, _COVER_SPACING), inputs])
     return Reachable(inputs, cover, is_box=False)
+
+
+def _with_futures(found: Reachable, futures: Float[np.ndarray, "samples 2"]) -> Reachable:
+    """Add futures that a loop does not wind around, such as those of a ring."""
+    if found.is_box:
+        return found
+    more = beyond(futures, found.inputs, _FUTURES_SPACING)
+    outside = beyond(futures, found.inputs, 2 * _INNER_SPACING)
+    if not len(outside):
+        return found
+    inputs = np.concatenate([found.inputs, more])
+    return Reachable(inputs, np.concatenate([found.cover, more]), is_box=False)
 
 
 def _set_of_futures(outline: _Outline, futures: Float[np.ndarray, "samples 2"]) -> Reachable:

@@ -8,12 +8,24 @@ from empowerment.channel.base import (
 )
 from empowerment.channel.bound import (
     Channel as Channel,
-    empowerment as empowerment,
     information_bound as information_bound,
 )
-from empowerment.channel.certificate import Interval as Interval, certify as certify
+from empowerment.channel.certificate import (
+    CONFIDENCE as CONFIDENCE,
+    Interval as Interval,
+    certify as certify,
+    certify_at as certify_at,
+    lattice_shape as lattice_shape,
+    refusal as refusal,
+)
 from empowerment.channel.codebook import Codebook as Codebook
-from empowerment.channel.evaluation import empowerment_at as empowerment_at
+from empowerment.channel.evaluation import (
+    ceiling as ceiling,
+    empowerment as empowerment,
+    empowerment_at as empowerment_at,
+    is_at_ceiling as is_at_ceiling,
+    precise_empowerment_at as precise_empowerment_at,
+)
 from empowerment.channel.families import (
     FAMILIES as FAMILIES,
     channel_like as channel_like,

@@ -90,32 +90,3 @@ def information_bound(
         An unbiased estimate of the bound, in nats.
     """
     return channel.information(world, state, key=key)
-
-
-def empowerment(
-    channel: AbstractChannel,
-    world: AbstractWorld,
-    state: State,
-    *,
-    num_samples: int = 256,
-    key: Key,
-) -> Estimate:
-    r"""Estimate the lower bound on the empowerment of a state.
-
-    $\hat{\mathcal{E}}(z) = \max_\omega \hat{I}(x', u_{1:n}|z) \le \mathcal{E}(z)$: Karl et
-    al. (2018), Eq. 5 (eq:emp_bound), with the source and the planning of a trained channel.
-    Differentiable in the state.
-
-    Args:
-        channel: A trained channel.
-        world: A world whose actions live before the squash (`Bounded`).
-        state: The state $z$.
-        num_samples: The number of samples.
-        key: Consumed.
-
-    Returns:
-        The mean of the samples and its standard error.
-    """
-    if num_samples < 2:
-        raise ValueError(f"Expected num_samples to be at least 2; got {num_samples}.")
-    return channel.estimate(world, state, num_samples=num_samples, key=key)

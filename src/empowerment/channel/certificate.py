@@ -3,7 +3,8 @@ r"""An upper bound on the capacity itself, so that empowerment is between two nu
 For any marginal $m(x'|z)$ whatever, $C \le \max_\mathrm{plan} \mathrm{KL}(p(x'|z, \mathrm{plan})
 \,\|\, m(x'|z))$. The better $m$, the tighter: the best is the marginal of a source that
 carries the capacity. Here $m$ is a mixture of the futures of plans: of those that the channel
-draws at first, and then, round by round, of those plans at which the divergence is largest.
+draws, of random ones, and of those at which the divergence was found to be largest, weighted by
+the iteration of Blahut and Arimoto. Densities are tabulated on a lattice of observations.
 """
 
 import math
@@ -11,42 +12,54 @@ from functools import partial
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from empowerment.channel.base import AbstractChannel
-from empowerment.channel.bound import empowerment
-from empowerment.distributions import gauss_hermite
+from empowerment.channel.marginal import (
+    Futures,
+    climb,
+    divergences,
+    futures_of,
+    limits,
+    log_marginal,
+    peaks,
+    reweight,
+    tabulate,
+)
 from empowerment.types import Key, Plan, Scalar, State
-from empowerment.worlds import Bounded, observation_density, switching_plans
+from empowerment.worlds import Bounded, has_closed_form_density, switching_plans
 
-_NUM_CANDIDATES = 768
-"""Candidate plans to be added to the mixture."""
+CONFIDENCE = 0.99
+"""Stated confidence of an interval: the coverage that is measured over worlds and keys."""
 
-_NUM_SEARCHED = 8192
-"""Plans in the final search for the largest divergence."""
+_NUM_DRAWS = 128
+"""Plans that are drawn from a source; a codebook contributes all of its own."""
 
-_NUM_ROUNDS = 5
-_ADDED_PER_ROUND = 8
-_NUM_REWEIGHTS = 8
-_ADDED_WEIGHT = 0.1
-"""The initial weight of the plans that are added in a round."""
+_NUM_SEARCHED = 2048
+"""Plans in each of several independent searches for the largest divergence."""
 
-_APART = 1.5
-"""Least distance of futures that are added in the same round, in standard deviations."""
+_NUM_ROUNDS, _NUM_CLIMBERS = 8, 32
+"""Rounds in which the mixture grows, and plans that are added in each."""
 
-_NUM_ASCENTS = 8
-_NUM_CLIMBERS = 16
-_STRIDES = (0.0, 1.0, 0.3, 0.1)
+_NUM_POOLS = _NUM_ROUNDS + 2
+"""One for each round in which the mixture grows, and two that judge it."""
 
-_ROUGH_ORDER = {1: 12, 2: 4}
-"""Quadrature nodes per axis, by number of axes, where plans are only compared."""
+_NUM_CANDIDATES = 256
+"""Plans of the first search that belong to the mixture from the beginning."""
 
-_FINE_ORDER = {1: 24, 2: 10}
-"""Nodes for the reported divergence: with six the largest was up to 0.005 nats too low."""
+_ADDED_WEIGHT = 0.2
+"""Initial weight of all plans that are added at once."""
 
-_NUM_NOISE = 64
-"""Noise samples where there are too many axes for quadrature."""
+_SPACING = {1: 0.5, 2: 0.9}
+"""Standard deviations between two points of the lattice, by the number of axes."""
+
+_TABULATED = 3e-4
+"""Largest error of a divergence by the lattice, in nats; measured at a spacing of one."""
+
+_LARGEST_LATTICE = 2**17
 
 _NUM_ERRORS = 3.0
 """Standard errors that are subtracted from the estimate of the lower bound."""
@@ -57,137 +70,198 @@ class Interval(eqx.Module):
 
     Attributes:
         lower: The bound of the channel, less three standard errors.
-        upper: The largest divergence of any plan that was found.
+        upper: The largest divergence of any plan that two independent searches found, plus
+            what they differ by: no proof, but a bound with a `CONFIDENCE` of 99 %. NaN where the
+            search ended below `lower`, and so proved nothing.
     """
 
     lower: Scalar
     upper: Scalar
 
 
-class _Mixture(eqx.Module):
-    """A marginal: a mixture of Gaussians, in units of the noise."""
-
-    means: Float[Array, "components axes"]
-    log_weights: Float[Array, " components"]
-
-
 def certify(
-    channel: AbstractChannel,
-    world: Bounded,
-    state: State,
-    *,
-    num_samples: int = 256,
-    num_draws: int = 128,
-    key: Key,
+    channel: AbstractChannel, world: Bounded, state: State, *, num_samples: int = 256, key: Key
 ) -> Interval:
     r"""Compute lower and upper bounds on the empowerment of a state.
 
-    For worlds with a known density of the perceived successor (`has_closed_form_density`) and
-    noise that is the same for every plan. The maximum over plans is taken over eight thousand
-    plans that switch between the action bounds, followed by gradient ascent from the best. It
-    is not proven to be global: the upper bound can be too low by what the search misses.
+    For worlds with at most two perceived axes and a density of the perceived successor that is
+    known in closed form (`has_closed_form_density`); its noise may depend on state and plan.
 
     Args:
         channel: A trained channel.
         world: The world, with actions before the squash.
         state: The state $z$.
         num_samples: The number of samples for the lower bound.
-        num_draws: The number of plans in the initial mixture; a codebook uses all of its own.
         key: Consumed.
+
+    Raises:
+        ValueError: If the world has more perceived axes, or an unknown density.
     """
-    lower_key, draw_key, plan_key, noise_key = jax.random.split(key, 4)
-    estimate = empowerment(channel, world, state, num_samples=num_samples, key=lower_key)
-    lower = estimate.value - _NUM_ERRORS * estimate.standard_error
-
-    still = observation_density(world, state, jnp.zeros((channel.steps, world.actions.size)))
-
-    def future(plan: Plan) -> Float[Array, " axes"]:
-        return (observation_density(world.world, state, plan).mean - still.mean) / still.scale
-
-    size = still.mean.size
-    roughly = partial(_divergence, _noise(size, _ROUGH_ORDER, key=noise_key))
-    divergence = partial(_divergence, _noise(size, _FINE_ORDER, key=noise_key))
-    drawn, log_weights = channel.draw_many(state, num_draws, key=draw_key)
-    drawn = jax.vmap(jax.vmap(world.squash))(drawn)
-    plans = switching_plans(world.world.actions, channel.steps, _NUM_SEARCHED, key=plan_key)
-    futures = jax.vmap(future)(plans)
-    mixture = _grow(jax.vmap(future)(drawn), log_weights, futures[:_NUM_CANDIDATES], roughly)
-
-    divergences = jax.lax.map(partial(roughly, mixture), futures, batch_size=256)
-    start = plans[jax.lax.top_k(divergences, _NUM_CLIMBERS)[1]]
-    climb = partial(_climb, lambda plan: divergence(mixture, future(plan)), world)
-    upper = jnp.max(jax.vmap(climb)(start))
-    within = jnp.max(jax.vmap(partial(divergence, mixture))(mixture.means))
-    return Interval(lower, jnp.maximum(jnp.maximum(upper, within), lower))
+    keys = jax.random.split(key, 1)
+    intervals = certify_at(channel, world, state[None], keys, num_samples=num_samples)
+    return jax.tree.map(lambda part: part[0], intervals)
 
 
-def _grow(
-    drawn: Float[Array, "draws axes"],
-    log_weights: Float[Array, " draws"],
-    candidates: Float[Array, "candidates axes"],
-    divergence,
-) -> _Mixture:
-    """Build a marginal: alternately reweight it and add the futures of largest divergence."""
-    room = jnp.zeros((_NUM_ROUNDS * _ADDED_PER_ROUND, drawn.shape[1]))
-    absent = jnp.full(room.shape[0], -jnp.inf)
-    mixture = _Mixture(jnp.concatenate([drawn, room]), jnp.concatenate([log_weights, absent]))
+def certify_at(
+    channel: AbstractChannel,
+    world: Bounded,
+    states: Float[Array, "states state"],
+    keys: Array,
+    *,
+    num_samples: int = 256,
+    shape: tuple[int, ...] | None = None,
+) -> Interval:
+    """Compute the intervals of many states, as from `certify`.
 
-    def reweight(_, mixture: _Mixture) -> _Mixture:
-        gain = jax.vmap(partial(divergence, mixture))(mixture.means)
-        return _Mixture(mixture.means, jax.nn.log_softmax(mixture.log_weights + gain))
-
-    def add(round_: Array, mixture: _Mixture) -> _Mixture:
-        gain = jax.vmap(partial(divergence, mixture))(candidates)
-        means, log_weights = mixture.means, mixture.log_weights + math.log1p(-_ADDED_WEIGHT)
-        for place in range(_ADDED_PER_ROUND):
-            best = candidates[jnp.argmax(gain)]
-            slot = drawn.shape[0] + round_ * _ADDED_PER_ROUND + place
-            means = means.at[slot].set(best)
-            log_weights = log_weights.at[slot].set(math.log(_ADDED_WEIGHT / _ADDED_PER_ROUND))
-            near = jnp.linalg.norm(candidates - best[None], axis=1) < _APART
-            gain = jnp.where(near, -jnp.inf, gain)
-        grown = _Mixture(means, log_weights)
-        return jax.lax.fori_loop(0, _NUM_REWEIGHTS, reweight, grown)
-
-    mixture = jax.lax.fori_loop(0, _NUM_REWEIGHTS, reweight, mixture)
-    return jax.lax.fori_loop(0, _NUM_ROUNDS, add, mixture)
+    Args:
+        channel: A trained channel.
+        world: The world, with actions before the squash.
+        states: The states.
+        keys: One for each state; consumed.
+        num_samples: The number of samples for the lower bound.
+        shape: The size of the lattice, as from `lattice_shape` of these states or more.
+    """
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((world, states))):
+        raise ValueError("Expected certify to be called outside of jit: it compiles itself.")
+    reason = refusal(channel, world, key=keys[0])
+    if reason is not None:
+        raise ValueError(reason)
+    shape = shape or lattice_shape(channel, world, states, keys)
+    return _certify(channel, world, states, keys, num_samples, shape)
 
 
-def _divergence(
-    noise: tuple[Float[Array, "nodes axes"], Float[Array, " nodes"]],
-    mixture: _Mixture,
-    point: Float[Array, " axes"],
+def refusal(channel: AbstractChannel, world: Bounded, *, key: Key) -> str | None:
+    """Return the reason why a world cannot be certified, or None if it can."""
+    size = channel.inputs.whitener.shape[0]
+    if size not in _SPACING:
+        return (
+            f"Expected at most two perceived axes to certify an interval; got {size}. Use the "
+            "lower bound alone."
+        )
+    if not has_closed_form_density(world, steps=channel.steps, key=key):
+        return (
+            "Expected the density of what is perceived to be known in closed form to certify an "
+            "interval: no process noise, or a single step whose noise is perceived through an "
+            "affine emission; got another world. Use the lower bound alone."
+        )
+    return None
+
+
+def lattice_shape(
+    channel: AbstractChannel, world: Bounded, states: Float[Array, "states state"], keys: Array
+) -> tuple[int, ...]:
+    """Choose the size of the lattice of observations, large enough for all of the states."""
+    counts = np.asarray(_count_points(channel, world, states, keys), float).max(axis=0)
+    if not np.prod(counts) <= _LARGEST_LATTICE:
+        raise ValueError(
+            f"Expected futures to be distributed over at most {_LARGEST_LATTICE} cells of the "
+            f"size of their least noise to certify an interval; got "
+            f"{' by '.join(f'{count:.0f}' for count in counts)}. Take a coarser resolution."
+        )
+    return tuple(int(32 * np.ceil(count / 32)) for count in counts)
+
+
+@eqx.filter_jit
+def _count_points(
+    channel: AbstractChannel, world: Bounded, states: Float[Array, "states state"], keys: Array
+) -> Float[Array, "states axes"]:
+    def of_state(inputs: tuple[State, Key]) -> Float[Array, " axes"]:
+        state, key = inputs
+        plans = _plans(channel, world, state, jax.random.split(key)[1])[0]
+        futures = futures_of(world, state, plans)
+        low, high = limits(futures)
+        return (high - low) / (_SPACING[low.size] * futures.scale.min(axis=0)) + 1
+
+    return jax.lax.map(of_state, (states, keys))
+
+
+@eqx.filter_jit
+def _certify(
+    channel: AbstractChannel,
+    world: Bounded,
+    states: Float[Array, "states state"],
+    keys: Array,
+    num_samples: int,
+    shape: tuple[int, ...],
+) -> Interval:
+    def of_state(inputs: tuple[State, Key]) -> Interval:
+        state, key = inputs
+        lower_key, search_key = jax.random.split(key)
+        estimate = channel.estimate(world, state, num_samples=num_samples, key=lower_key)
+        lower = estimate.value - _NUM_ERRORS * estimate.standard_error
+        upper = _upper(channel, world, state, search_key, shape)
+        return Interval(lower, jnp.where(upper >= lower, upper, jnp.nan))
+
+    return jax.lax.map(of_state, (states, keys))
+
+
+def _plans(
+    channel: AbstractChannel, world: Bounded, state: State, key: Key
+) -> tuple[Float[Array, "plans steps action"], Float[Array, " draws"]]:
+    """Return the plans of the channel, then those of all searches; log-weights of the former."""
+    draw_key, plan_key = jax.random.split(key)
+    drawn, log_weights = channel.draw_many(state, _NUM_DRAWS, key=draw_key)
+    allowed = world.world.actions
+    searched = switching_plans(allowed, channel.steps, _NUM_POOLS * _NUM_SEARCHED, key=plan_key)
+    return jnp.concatenate([jax.vmap(jax.vmap(world.squash))(drawn), searched]), log_weights
+
+
+def _upper(
+    channel: AbstractChannel, world: Bounded, state: State, key: Key, shape: tuple[int, ...]
 ) -> Scalar:
-    """Compute the divergence of unit noise around a point from the mixture."""
-    nodes, weights = noise
-    values = point[None] + nodes
-    of_means = mixture.log_weights - 0.5 * jnp.sum(mixture.means**2, axis=1)
-    log_mixture = jax.nn.logsumexp(values @ mixture.means.T + of_means[None], axis=1)
-    log_mixture = log_mixture - 0.5 * jnp.sum(values**2, axis=1)
-    # The constants of the two densities cancel, up to the entropy of the noise.
-    return -0.5 * point.size - weights @ log_mixture
+    """Bound the capacity of a state from above."""
+    plans, log_weights = _plans(channel, world, state, key)
+    futures = futures_of(world, state, plans)
+    low, high = limits(futures)
+    lattice = [jnp.linspace(low[axis], high[axis], count) for axis, count in enumerate(shape)]
+    tables = tabulate(lattice, futures)
+    num_drawn, num_found = log_weights.size, _NUM_ROUNDS * _NUM_CLIMBERS
+    searched = jax.tree.map(
+        lambda part: part[num_drawn:].reshape(_NUM_POOLS, _NUM_SEARCHED, *part.shape[1:]),
+        (plans, futures, tables),
+    )
 
+    def search(
+        marginal: Array, plans: Array, futures: Futures, tables: list[Array]
+    ) -> tuple[Float[Array, "climbers steps action"], Scalar]:
+        """Climb from the plans of largest divergence."""
 
-def _climb(divergence, world: Bounded, plan: Plan) -> Scalar:
-    """Maximise the divergence from a plan by Frank-Wolfe ascent within the action bounds."""
-    limits = world.world.actions
-    low, high = (jnp.broadcast_to(limit, plan.shape) for limit in (limits.low, limits.high))
+        def divergence(plan: Plan) -> Scalar:
+            future = futures_of(world, state, plan[None])
+            return divergences(marginal, tabulate(lattice, future))[0]
 
-    def step(_, plan: Plan) -> Plan:
-        slope = jax.grad(divergence)(plan)
-        corner = jnp.where(slope > 0, high, jnp.where(slope < 0, low, plan))
-        tries = jnp.stack([plan + stride * (corner - plan) for stride in _STRIDES])
-        return tries[jnp.argmax(jax.vmap(divergence)(tries))]
+        start = peaks(divergences(marginal, tables), futures, _NUM_CLIMBERS)
+        climbed = jax.vmap(partial(climb, divergence, world))(plans[start])
+        return climbed, jax.vmap(divergence)(climbed).max()
 
-    return divergence(jax.lax.fori_loop(0, _NUM_ASCENTS, step, plan))
+    # The mixture: plans of the channel, candidates, and room for what the search finds.
+    num_mixed = num_drawn + _NUM_CANDIDATES
+    mixed = [jnp.pad(table[:num_mixed], ((0, num_found), (0, 0))) for table in tables]
+    log_weights = jnp.concatenate(
+        [
+            math.log1p(-_ADDED_WEIGHT) + log_weights,
+            jnp.full(_NUM_CANDIDATES, math.log(_ADDED_WEIGHT / _NUM_CANDIDATES)),
+            jnp.full(num_found, -jnp.inf),
+        ]
+    )
 
+    def grow(round_: Array, carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
+        mixed, log_weights = carry
+        log_weights = reweight(mixed, log_weights)
+        marginal = log_marginal(mixed, jnp.exp(log_weights))
+        climbed, _ = search(marginal, *jax.tree.map(lambda part: part[round_], searched))
+        found = tabulate(lattice, futures_of(world, state, climbed))
+        place = num_mixed + round_ * _NUM_CLIMBERS
+        put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=place, axis=0)
+        share = jnp.full(_NUM_CLIMBERS, math.log(_ADDED_WEIGHT / _NUM_CLIMBERS))
+        mixed = [put(table, rows) for table, rows in zip(mixed, found, strict=True)]
+        return mixed, put(math.log1p(-_ADDED_WEIGHT) + log_weights, share)
 
-def _noise(
-    size: int, orders: dict[int, int], *, key: Key
-) -> tuple[Float[Array, "nodes axes"], Float[Array, " nodes"]]:
-    """Return nodes and weights for standard normal noise: quadrature, or antithetic samples."""
-    if size not in orders:
-        nodes = jax.random.normal(key, (_NUM_NOISE // 2, size))
-        nodes = jnp.concatenate([nodes, -nodes])
-        return nodes, jnp.full(_NUM_NOISE, 1 / _NUM_NOISE)
-    return gauss_hermite(orders[size], size)
+    mixed, log_weights = jax.lax.fori_loop(0, _NUM_ROUNDS, grow, (mixed, log_weights))
+    log_weights = reweight(mixed, log_weights)
+    marginal = log_marginal(mixed, jnp.exp(log_weights))
+    judging = jax.tree.map(lambda part: part[_NUM_ROUNDS:], searched)
+    one, other = jax.lax.map(lambda part: search(marginal, *part)[1], judging)
+    within = jnp.where(jnp.isfinite(log_weights), divergences(marginal, mixed), -jnp.inf).max()
+    largest = jnp.maximum(jnp.maximum(one, other), within)
+    return largest + jnp.abs(one - other) + _TABULATED

@@ -15,12 +15,20 @@ from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.bound import Channel
 from empowerment.channel.codebook import Codebook
 from empowerment.channel.codebook_size import count_codes, count_read_codes, first_reader
+from empowerment.channel.evaluation import empowerment_at
 from empowerment.channel.flow import Coupling, couplings
 from empowerment.channel.planning import FlowPlanning, StepwisePlanning
 from empowerment.channel.source import DiagonalSource, FlowSource, IntentSource
+from empowerment.channel.training import sample_states, train_channel
 from empowerment.networks import Network, full_size, network
 from empowerment.types import Action, Key, State
 from empowerment.worlds import AbstractWorld, Bounded, has_closed_form_density
+
+_TRIAL_UPDATES = 600
+"""Updates after which families are compared."""
+
+_NUM_JUDGED = 64
+"""States at which they are compared."""
 
 _NUM_TRIALS = 256
 """Random plans on which a world is validated before training."""
@@ -186,7 +194,8 @@ def make_channel(
     Args:
         world: A world whose actions live before the squash (`Bounded`).
         family: A name of `FAMILIES`; or `codebook`; or `auto`: codebook where the density of
-            the perceived successor is known in closed form, intent elsewhere.
+            the perceived successor is known in closed form, elsewhere the one of codebook and
+            intent whose bound is larger after a short training of both.
         steps: The number of actions in a plan.
         width: The size of hidden layers.
         depth: The number of hidden layers; ignored by a codebook.
@@ -214,13 +223,27 @@ def make_channel(
     trial_key, density_key, inputs_key, channel_key = jax.random.split(key, 4)
     _validate(world, steps, trial_key)
     known = has_closed_form_density(world, steps=steps, key=density_key)
-    if family == "auto":
-        family = "codebook" if known else "intent"
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
     sizes = Sizes(steps, world.actions.size, inputs.whitener.shape[0], width, depth)
-    if family == "codebook":
-        return _compiled(_make_codebook(world, inputs, sizes, known), inputs, sizes, channel_key)
-    return _compiled(FAMILIES[family], inputs, sizes, channel_key)
+    if family in FAMILIES:
+        return _compiled(FAMILIES[family], inputs, sizes, channel_key)
+    made = _compiled(_make_codebook(world, inputs, sizes, known), inputs, sizes, channel_key)
+    if family == "codebook" or known:
+        return made
+    return _tighter((made, _compiled(intent, inputs, sizes, channel_key)), world, key=trial_key)
+
+
+def _tighter(channels: tuple[AbstractChannel, ...], world: Bounded, *, key: Key) -> AbstractChannel:
+    """Return the channel whose bound is the largest after a short training of each."""
+    train_key, state_key, draw_key = jax.random.split(key, 3)
+    states = sample_states(world, None, _NUM_JUDGED, key=state_key)
+    keys = jax.random.split(draw_key, _NUM_JUDGED)
+
+    def bound(channel: AbstractChannel) -> float:
+        trained = train_channel(channel, world, num_updates=_TRIAL_UPDATES, key=train_key).model
+        return float(empowerment_at(trained, world, states, keys).mean())
+
+    return max(channels, key=bound)
 
 
 @eqx.filter_jit

@@ -10,7 +10,7 @@ from typing import Any
 import tyro
 
 from empowerment.cli.console import fail, log
-from empowerment.errors import EmpowermentError
+from empowerment.errors import EXTRAS, EmpowermentError
 
 COMMANDS = {
     "train": ("TrainCommand", "train a policy that seeks empowered states"),
@@ -26,17 +26,6 @@ COMMANDS = {
     "worlds": ("WorldsCommand", "list the named worlds"),
 }
 """The class of each command in the module of its name, and one line about it."""
-
-_PACKAGES = {
-    "train": "jax equinox optax matplotlib imageio",
-    "box2d": "Box2D",
-    "mujoco": "mujoco",
-    "onnx": "onnx onnxruntime",
-    "fast": "numba",
-    "readers": "pyarrow minari",
-}
-EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
-"""The extra that installs each optional package."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

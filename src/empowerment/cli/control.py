@@ -12,7 +12,7 @@ from empowerment.cli.console import log
 from empowerment.controller import Controller, Safety, read_bundle
 from empowerment.controller.devices import EnvironmentDevice, check_spaces
 from empowerment.controller.loop import Timing, run_loop, until_signalled
-from empowerment.data.environments import make_environment
+from empowerment.data.environments import check_named, close_environment, make_environment
 from empowerment.environments import ActionRepeat
 from empowerment.files import check_writable
 
@@ -31,7 +31,8 @@ class ControlCommand:
     """The run folder."""
 
     env: Annotated[str | None, arg(metavar="ENV")] = None
-    """A Gymnasium id, or module:ID of your own; by default that of the run."""
+    """A Gymnasium id, or module:ID of your own; by default that of the run, unless it is
+    module:ID, whose module is imported only if you name it here."""
 
     rate: Annotated[float | None, arg(metavar="HZ")] = None
     """Control rate; by default that of the run, if it is known."""
@@ -73,6 +74,7 @@ class ControlCommand:
         name = self.env or about.environment
         if name is None:
             raise ValueError("Expected --env, since the run does not say what it is for; got none.")
+        check_named(name, self.env)
         if self.figure is not None:
             check_writable(self.figure)
         safety = Safety(
@@ -98,7 +100,7 @@ class ControlCommand:
                 stop=lambda: bool(signals),
             )
         controller.close()
-        environment.close()
+        close_environment(environment)
         found = {
             **timing.summary(),
             "environment": name,

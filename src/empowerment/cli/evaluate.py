@@ -24,6 +24,9 @@ class EvaluateCommand:
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
     """The run folder."""
 
+    env: Annotated[str | None, arg(metavar="ENV")] = None
+    """The environment of the run again, to allow the import of its module, if it is module:ID."""
+
     episodes: int = 100
     """Number of episodes."""
 
@@ -40,7 +43,11 @@ class EvaluateCommand:
         """Evaluate, store the figures in the run folder, and print them."""
         with show_progress(self.folder.name) as progress:
             figures = evaluate_run(
-                self.folder, episodes=self.episodes, seed=self.seed, progress=progress
+                self.folder,
+                episodes=self.episodes,
+                seed=self.seed,
+                env=self.env,
+                progress=progress,
             )
         refresh_manifest(self.folder)
         if self.json:

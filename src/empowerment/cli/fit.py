@@ -18,9 +18,10 @@ class FitCommand:
     """Learn a world from logged observations and actions, and store it in a folder.
 
     The model is a deep variational Bayes filter: a world to imagine in, and the filter that
-    tracks its state. A tenth of the data is held out for validation and early stopping. Training
-    can be interrupted at any moment, and resumed to the same bits by the same command with
-    --resume.
+    tracks its state. A tenth of the data is not learnt from: half of its episodes are for
+    validation (early stopping, calibration), the others are test data for `empower model`.
+    Training can be interrupted at any moment, and resumed to the same bits by the same command
+    with --resume.
 
     Try `empower collect Pendulum-v1 --steps 10000 --out pendulum.npz`, then
     `empower fit pendulum.npz --out models/pendulum` and `empower model models/pendulum`.
@@ -71,9 +72,10 @@ class FitCommand:
                 log=log,
             )
         count, scores = fitted.about["history"][-1]
+        data = " --data FILE" if fitted.test is None else ""
         log(
             f"Fitted in {time.monotonic() - start:.0f} s, {count} updates "
-            f"({fitted.about['stopped']}); the evidence of data held out is "
-            f"{scores['held_out']:.3f} nats per row. The model is in {self.out}. Evaluate it with: "
-            f"empower model {self.out}"
+            f"({fitted.about['stopped']}); the evidence of validation data is "
+            f"{scores['validation']:.3f} nats per row. The model is in {self.out}. Evaluate it "
+            f"with: empower model {self.out}{data}"
         )

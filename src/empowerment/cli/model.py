@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from rich.table import Table
 from tyro.conf import Positional, arg
 
@@ -20,17 +21,19 @@ from empowerment.runs import load_model
 class ModelCommand:
     """Evaluate a model by its predictions of data that it has not seen.
 
-    The filter runs for a few steps, then the model predicts without measurements. Errors are mean
-    squares in units of the variance of each column, beside those of persistence (nothing changes)
-    and of a linear model fitted to the same data. Coverage is the fraction of observations within
-    the model's 90 % intervals.
+    These are the test data of the fit, by which nothing was chosen, or those of --data. The
+    filter runs for a few steps, then the model predicts what was recorded after them, without
+    measurements and not past the end of an episode. Errors are mean squares in units of the
+    variance of each column, beside those of persistence (nothing changes) and of a linear model
+    fitted to the training data. Coverage is the fraction of observations within the model's 90 %
+    intervals.
     """
 
     folder: Annotated[Positional[Path], arg(metavar="MODEL")]
     """The folder of the model, as `empower fit` made it."""
 
     data: Annotated[Path | None, arg(metavar="FILE.npz")] = None
-    """Evaluate on these data, rather than on the validation data of the fit."""
+    """Evaluate on these data, rather than on the test data of the fit."""
 
     figure: Annotated[Path | None, arg(metavar="FILE.png")] = None
     """Draw errors and coverage to this file; by default prediction.png in the folder."""
@@ -46,23 +49,23 @@ class ModelCommand:
         fitted = load_model(self.folder)
         figure = self.figure or self.folder / "prediction.png"
         check_writable(figure)
-        held_out = fitted.held_out if self.data is None else Trajectories.load(self.data)
-        if held_out.spaces != fitted.train.spaces:
+        test = fitted.test if self.data is None else Trajectories.load(self.data)
+        if test is None:
+            raise ValueError(
+                f"Expected the data of {self.folder} to have test episodes; training and "
+                "validation took all of them. Evaluate on other data: --data FILE."
+            )
+        if test.spaces != fitted.train.spaces:
             raise ValueError(
                 f"Expected the data in {self.data} to be of the model's system, with "
-                f"{_sizes(fitted.train)}; got {_sizes(held_out)} or other limits."
+                f"{_sizes(fitted.train)}; got {_sizes(test)} or other limits."
             )
-        check(held_out)
-        found = evaluate_model(fitted.model, fitted.train, held_out)
+        check(test)
+        found = evaluate_model(fitted.model, fitted.train, test)
         draw_model_evaluation(found, figure)
         if self.json:
-            rows = {
-                name: [float(value) for value in values]
-                for name, values in vars(found).items()
-                if name not in ("horizons", "num_predictions")
-            }
-            about = {"horizons": list(found.horizons), "num_predictions": found.num_predictions}
-            print(json.dumps({**about, **rows}, indent=2))
+            rows = {name: np.asarray(values).tolist() for name, values in vars(found).items()}
+            print(json.dumps(rows, indent=2))
         else:
             _print(found)
         log(f"The picture is in {figure}.")
@@ -70,10 +73,17 @@ class ModelCommand:
 
 def _print(found: ModelEvaluation) -> None:
     """Print a table."""
-    table = Table("steps ahead", "model", "persistence", "linear", "in 90 % intervals")
+    table = Table(
+        "steps ahead", "model", "persistence", "linear", "in 90 % intervals", "predictions"
+    )
     for index, horizon in enumerate(found.horizons):
         errors = (found.model[index], found.persistence[index], found.linear[index])
-        table.add_row(str(horizon), *(f"{e:.2g}" for e in errors), f"{found.coverage[index]:.0%}")
+        table.add_row(
+            str(horizon),
+            *(f"{error:.2g}" for error in errors),
+            f"{found.coverage[index]:.0%}",
+            str(found.num_predictions[index]),
+        )
     table_console(100).print(table)
 
 

@@ -1,13 +1,13 @@
 """`empower report`."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log, show_progress
+from empowerment.report import read_evaluation
 from empowerment.runs import refresh_manifest, report_run, summarise
 
 
@@ -21,6 +21,9 @@ class ReportCommand:
 
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
     """The run folder."""
+
+    env: Annotated[str | None, arg(metavar="ENV")] = None
+    """The environment of the run again, to allow the import of its module, if it is module:ID."""
 
     grid: Annotated[str, arg(metavar="NxM")] = "21x21"
     """Number of states along each axis of the landscapes."""
@@ -36,8 +39,8 @@ class ReportCommand:
     def run(self) -> None:
         """Compute what is missing, then draw from files only."""
         with show_progress(self.folder.name) as progress:
-            page = report_run(self.folder, grid=self.grid, progress=progress)
-        for sentence in summarise(json.loads((self.folder / "evaluation.json").read_text())):
+            page = report_run(self.folder, grid=self.grid, env=self.env, progress=progress)
+        for sentence in summarise(read_evaluation(self.folder)):
             log(sentence)
         refresh_manifest(self.folder)
         log(f"The report is in {page}: open it in a browser.")

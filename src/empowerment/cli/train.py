@@ -81,7 +81,9 @@ class TrainCommand:
             )
         log(f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}.")
         if run.experiment.has_environment:
-            log(f"Evaluate it with: empower evaluate {self.out}")
+            env = run.experiment.env or ""
+            named = f" --env {env}" if ":" in env else ""  # Its module is imported only then.
+            log(f"Evaluate it with: empower evaluate {self.out}{named}")
 
 
 def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:

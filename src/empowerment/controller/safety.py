@@ -15,9 +15,6 @@ from empowerment.controller.bundle import Bundle
 from empowerment.controller.engine import NUM_KEPT, AbstractEngine
 from empowerment.files import write_atomic
 
-_FEWEST_CYCLES = 10
-"""Shortest window of the watchdog; in a shorter one a single late step would be a fault."""
-
 
 @dataclass(frozen=True)
 class Safety:
@@ -30,9 +27,10 @@ class Safety:
         max_missing: Number of consecutive missing observations that is a fault.
         interval: Seconds between steps; late steps are a fault only if it is set.
         max_late: Number of consecutive missed cycles that is a fault. A step two intervals after
-            the previous one has missed one cycle.
+            the previous one has missed one cycle: a single stall is a fault if it delays a step
+            by so many intervals, whatever the rate.
         late_share: Largest fraction of missed cycles within the window.
-        window: Length of the window in seconds; at least ten cycles.
+        window: Number of cycles in the window.
         max_change: Largest change of an action per step, one number or one per axis; None for no
             limit. The safe action is not limited.
         record: File for the last hundred steps before the first fault; None for no record.
@@ -41,21 +39,21 @@ class Safety:
     safe_action: Sequence[float] | None = None
     max_missing: int = 10
     interval: float | None = None
-    max_late: int = 5
+    max_late: int = 3
     late_share: float = 0.1
-    window: float = 0.5
+    window: int = 50
     max_change: float | Sequence[float] | None = None
     record: Path | None = None
 
     def __post_init__(self):
         """Validate every field."""
-        for name in ("max_missing", "max_late"):
+        for name in ("max_missing", "max_late", "window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Expected {name} to be at least 1; got {getattr(self, name)}.")
-        for name in ("interval", "window"):
-            value = getattr(self, name)
-            if value is not None and not 1e-6 <= value <= 1e6:
-                raise ValueError(f"Expected {name} to be from 1e-6 to 1e6 seconds; got {value}.")
+        if self.interval is not None and not 1e-6 <= self.interval <= 1e6:
+            raise ValueError(
+                f"Expected interval to be from 1e-6 to 1e6 seconds; got {self.interval}."
+            )
         if not 0 <= self.late_share < 1:
             raise ValueError(
                 f"Expected late_share to be at least 0 and below 1; got {self.late_share}."
@@ -99,10 +97,9 @@ class Watchdog:
     def __init__(self, safety: Safety):
         assert safety.interval is not None
         self._interval = max(round(safety.interval * 1e9), 1)
-        cycles = max(math.ceil(safety.window / safety.interval), _FEWEST_CYCLES)
-        self._most = safety.late_share * cycles
+        self._most = safety.late_share * safety.window
         self._max_late = safety.max_late
-        self._flags = bytearray(cycles)
+        self._flags = bytearray(safety.window)
         self.num_late = 0
         self.clear()
 

@@ -2,7 +2,9 @@
 
 from empowerment.data.collection import collect as collect
 from empowerment.data.environments import (
+    check_named as check_named,
     check_same_spaces as check_same_spaces,
+    close_environment as close_environment,
     interval_of as interval_of,
     make_environment as make_environment,
     spaces_of as spaces_of,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.files import write_atomic
+from empowerment.files import open_regular, write_atomic
 
 MAX_BYTES = 4 * 2**30
 """Largest dataset, so that a wrong file does not fill the memory."""
@@ -58,7 +58,7 @@ def read_arrays(
     Raises:
         Exception: One of `READ_ERRORS`, if the file is invalid.
     """
-    with zipfile.ZipFile(path) as file:
+    with open_regular(path) as raw, zipfile.ZipFile(raw) as file:
         names = sorted(file.namelist())
         if names != sorted(f"{name}.npy" for name in kinds):
             raise ValueError(f"an archive of {', '.join(names[:5]) or 'nothing'}")

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 import gymnasium
 
 from empowerment.data.archive import MAX_BYTES
-from empowerment.data.environments import Maker, interval_of, make_environment, name_of, spaces_of
+from empowerment.data.environments import (
+    Maker,
+    close_environment,
+    describe_error,
+    interval_of,
+    make_environment,
+    name_of,
+    spaces_of,
+)
 from empowerment.data.episodes import Actor, Job, RandomActor
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Trajectories
-from empowerment.data.workers import EpisodeQueue, FailedEpisode, describe_error, run_workers
+from empowerment.data.workers import EpisodeQueue, FailedEpisode, run_workers
 
 EPISODE_LIMIT = 1000
 """Steps after which an episode is truncated, where the environment has no limit of its own."""
@@ -107,7 +115,7 @@ def collect(
     if workers == 0:
         _run_here(job, probe, queue, show)
     else:
-        probe.close()
+        close_environment(probe)
         run_workers(job, queue, workers=workers, timeout=timeout, show=show)
     show(steps)
     report = Report(len(queue.episodes), queue.total, tuple(queue.failed), queue.restarts)
@@ -136,11 +144,11 @@ def _run_here(
                     index=index,
                     heartbeat=lambda steps, before=before: show(before + steps),
                 )
-            except Exception as error:  # as in a worker
+            except (Exception, SystemExit) as error:  # as in a worker
                 queue.add(index, FailedEpisode(index, "failed", describe_error(error)))
                 environment, actor = job.make()
             else:
                 queue.add(index, episode)
                 show(queue.num_received)
     finally:
-        environment.close()
+        close_environment(environment)

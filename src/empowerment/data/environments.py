@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+import warnings
 from collections.abc import Callable
 
 import gymnasium
@@ -12,12 +13,10 @@ from gymnasium.spaces import Box
 
 from empowerment.data.spaces import Spaces
 from empowerment.environments import action_repeat_of
+from empowerment.errors import EXTRAS
 
 Maker = str | Callable[[], gymnasium.Env] | EnvSpec
 """An environment by its Gymnasium id (also `module:ID`), by a factory, or by its spec."""
-
-_EXTRAS = {"jax": "train", "equinox": "train", "Box2D": "box2d"}
-"""The extra of this package that installs a module."""
 
 
 def make_environment(environment: Maker) -> gymnasium.Env:
@@ -37,14 +36,50 @@ def make_environment(environment: Maker) -> gymnasium.Env:
         if isinstance(environment, str | EnvSpec):
             return gymnasium.make(environment, disable_env_checker=True)
         return environment()
-    except Exception as error:  # environments raise anything
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        extra = _EXTRAS.get(getattr(error, "name", None) or "")
+    except (Exception, SystemExit) as error:  # environments raise anything
+        reason = describe_error(error).rstrip(".")
+        extra = EXTRAS.get(getattr(error, "name", None) or "")
         remedy = f" Install it with `pip install 'empowerment[{extra}]'`." if extra else ""
         raise ValueError(
             f"Expected {name_of(environment)} to be an environment that Gymnasium can make; "
             f"{reason}.{remedy}"
         ) from error
+
+
+def describe_error(error: BaseException) -> str:
+    """Format an error in one line, even if it cannot describe itself."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # of an environment's own making
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def close_environment(environment: gymnasium.Env) -> None:
+    """Close an environment; an error there is no more than a warning, since its work is done."""
+    try:
+        environment.close()
+    except (Exception, SystemExit) as error:
+        warnings.warn(
+            f"The environment could not be closed: {describe_error(error)}.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def check_named(environment_id: str, named: str | None) -> None:
+    """Refuse an id that a file says if Gymnasium would import a module for it.
+
+    Args:
+        environment_id: The id.
+        named: The id that the user named, if any.
+    """
+    module, colon, _ = environment_id.partition(":")
+    if colon and environment_id != named:
+        raise ValueError(
+            f"Expected the environment {environment_id} to be named by you, since it imports the "
+            f"module {module}; it is only named in a file. Allow it with --env {environment_id}."
+        )
 
 
 def name_of(environment: Maker) -> str:
@@ -81,7 +116,7 @@ def check_same_spaces(spaces: Spaces, environment_id: str) -> None:
     """Refuse data of another system than an environment."""
     environment = make_environment(environment_id)
     own = spaces_of(environment, environment_id)
-    environment.close()
+    close_environment(environment)
     sizes = [
         f"{len(each.observation_names)} observed columns and {len(each.action_names)} actions"
         for each in (own, spaces)

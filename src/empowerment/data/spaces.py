@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -60,6 +60,17 @@ class Spaces:
     def __eq__(self, other: object) -> bool:
         """Return whether bounds and names are equal."""
         return isinstance(other, Spaces) and to_json(self) == to_json(other)
+
+
+class SpacesRecord(TypedDict):
+    """Spaces in JSON, which has no infinity: it is null."""
+
+    observation_names: list[str]
+    observation_low: list[float | None]
+    observation_high: list[float | None]
+    action_names: list[str]
+    action_low: list[float | None]
+    action_high: list[float | None]
 
 
 def free_spaces(
@@ -142,7 +153,7 @@ def to_json(spaces: Spaces) -> dict[str, Any]:
     return fields
 
 
-def from_json(fields: dict[str, Any]) -> Spaces:
+def from_json(fields: SpacesRecord) -> Spaces:
     """Decode spaces.
 
     Args:
@@ -152,9 +163,7 @@ def from_json(fields: dict[str, Any]) -> Spaces:
         The spaces.
     """
     limits = {
-        f"{what}_{end}": np.array(
-            [none if v is None else v for v in fields[f"{what}_{end}"]], np.float32
-        )
+        f"{what}_{end}": single([none if v is None else v for v in fields[f"{what}_{end}"]])
         for what in ("observation", "action")
         for end, none in (("low", -np.inf), ("high", np.inf))
     }

@@ -12,6 +12,7 @@ from empowerment.data.archive import MAX_BYTES
 from empowerment.data.imports import from_arrays
 from empowerment.data.spaces import free_spaces
 from empowerment.data.trajectories import Trajectories
+from empowerment.files import open_regular, open_table
 
 _YES = {"1", "1.0", "true", "yes", "t"}
 _NO = {"0", "0.0", "false", "no", "f", ""}
@@ -58,6 +59,8 @@ def from_table(
             "Expected a table to have columns of observations and of actions; got "
             f"{list(observations)} and {list(actions)}. Name them by --observations and --actions."
         )
+    if interval is not None and not 0 < interval < float("inf"):
+        raise ValueError(f"Expected the interval to be positive and finite; got {interval}.")
     numbers = [*observations, *actions, *([time] if time else [])]
     flags = [name for name in (terminated, truncated) if name]
     names: list[str] = sorted({*numbers, *flags, *([episode] if episode else [])})
@@ -80,9 +83,9 @@ def from_table(
 def _read_csv(
     path: Path, names: list[str], numbers: list[str], flags: list[str], max_bytes: int
 ) -> dict[str, np.ndarray]:
-    _check_size(path, path.stat().st_size, max_bytes)
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with open_table(path) as file:
+        _check_size(path, path.stat().st_size, max_bytes)
         reader = csv.reader(file)
         try:
             header = [name.strip() for name in next(reader, [])]
@@ -121,7 +124,7 @@ def _read_parquet(
         ) from error
     arrow_error = importlib.import_module("pyarrow").ArrowException
     try:
-        with parquet.ParquetFile(path) as file:
+        with open_regular(path) as raw, parquet.ParquetFile(raw) as file:
             _check_columns(path, names, file.schema_arrow.names)
             _check_size(path, file.metadata.num_rows * len(names) * 8, max_bytes)
             table = file.read(columns=names)

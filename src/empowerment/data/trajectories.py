@@ -3,12 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Annotated, Any, Literal, TypedDict, final
 
+import msgspec
 import numpy as np
 
 from empowerment.data.archive import MAX_BYTES, READ_ERRORS, read_arrays, write_arrays
-from empowerment.data.spaces import Spaces, from_json, single, to_json
+from empowerment.data.spaces import Spaces, SpacesRecord, from_json, single, to_json
+from empowerment.files import convert, decode
 
 _FORMAT = "empowerment trajectories, version 1"
 
@@ -20,6 +22,22 @@ _KINDS = {  # The arrays of a file: their type, and how many axes they have
     "truncated": ("bool", 1),
     "description": ("uint8", 1),
 }
+
+
+class _About(msgspec.Struct):
+    """What has a meaning in the metadata, among others."""
+
+    environment: str | None = None
+    interval: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    gaps: int = 0
+
+
+class _Description(TypedDict):
+    """The JSON in a file."""
+
+    format: Literal["empowerment trajectories, version 1"]
+    spaces: SpacesRecord
+    about: dict[str, Any]
 
 
 @final
@@ -164,19 +182,20 @@ class Trajectories:
         Raises:
             ValueError: If the file has another format, is damaged, or is too large.
         """
+        what = "a file of trajectories, as `empower collect` writes them"
         try:
             arrays = read_arrays(Path(path), _KINDS, max_bytes=max_bytes)
-            description = json.loads(arrays["description"].tobytes().decode())
-            if description["format"] != _FORMAT:
-                raise ValueError(f"the format {description['format']!r}")
-            spaces = from_json(description["spaces"])
-            return cls(_cut(arrays), spaces, dict(description["about"]))
+            episodes = _cut(arrays)
         except READ_ERRORS as error:
             reason = str(error) or type(error).__name__
-            raise ValueError(
-                f"Expected {path} to be a file of trajectories, as `empower collect` writes "
-                f"them; got {reason.rstrip('.')}."
-            ) from error
+            raise ValueError(f"Expected {path} to be {what}; got {reason.rstrip('.')}.") from error
+        text = arrays["description"].tobytes()
+        description: _Description = decode(text, _Description, what=what, source=path)
+        convert(description["about"], _About, what=what, source=path)
+        try:
+            return cls(episodes, from_json(description["spaces"]), description["about"])
+        except ValueError as error:
+            raise ValueError(f"Expected {path} to be {what}; it is invalid. {error}") from error
 
     def split(self, fraction: float, *, seed: int) -> tuple["Trajectories", "Trajectories"]:
         """Split off a validation set: whole episodes, or the tail if there is only one.

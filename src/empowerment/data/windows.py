@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Bool, Float32, Int
 
 from empowerment.data.trajectories import Trajectories
 
@@ -19,6 +19,8 @@ class Windows:
         observations: Of all episodes.
         actions: Each was taken at the observation of its row; the last row of an episode is
             zero padding, which no window contains.
+        recorded: Whether a row was recorded; the others are copies of the last observation of a
+            terminated episode.
         starts: The first row of each window.
         length: The number of observations of a window.
         skipped: The number of episodes that are shorter than a window.
@@ -26,6 +28,7 @@ class Windows:
 
     observations: Float32[np.ndarray, "rows observation"]
     actions: Float32[np.ndarray, "rows action"]
+    recorded: Bool[np.ndarray, " rows"]
     starts: Int[np.ndarray, " windows"]
     length: int
     skipped: int
@@ -59,7 +62,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
                 "are not. Repair it with `empower data FILE --repair split --out NEW`."
             )
     random, (low, high) = np.random.default_rng(seed), action_bounds(trajectories)
-    observations, actions, starts = [], [], []
+    observations, actions, recorded, starts = [], [], [], []
     first = skipped = 0
     for episode in trajectories.episodes:
         rows, taken = episode.observations, episode.actions
@@ -73,6 +76,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
             continue
         observations.append(rows)
         actions.append(np.concatenate([taken, np.zeros_like(taken, shape=(1, len(low)))]))
+        recorded.append(np.arange(len(rows)) < len(episode.observations))
         starts.append(np.arange(first, first + num_windows))
         first += len(rows)
     if not starts:
@@ -82,7 +86,9 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
             f"{len(trajectories.episodes)} has {longest}."
         )
     return Windows(
-        *map(np.concatenate, (observations, actions, starts)), length=length, skipped=skipped
+        *map(np.concatenate, (observations, actions, recorded, starts)),
+        length=length,
+        skipped=skipped,
     )
 
 

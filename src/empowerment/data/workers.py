@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import cast
 
+from empowerment.data.environments import describe_error
 from empowerment.data.episodes import Job
 from empowerment.data.trajectories import Episode
 
@@ -100,11 +101,6 @@ class EpisodeQueue:
                 f"Expected the environment to finish its episodes; {self._num_failures} of the "
                 f"first {self._num_failures + self._num_completed} did not (the last {what})."
             )
-
-
-def describe_error(error: BaseException) -> str:
-    """Format an error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @dataclass
@@ -239,22 +235,23 @@ def work(connection: Connection, job: Job) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent kills its workers
     with contextlib.suppress(EOFError, OSError):  # the parent has exited
         try:
-            environment, actor = job.make()
-        except Exception as error:
-            connection.send(("unable", str(error)))
+            made = job.make()
+        except BaseException as error:  # Whatever it raises, it is not the keyboard.
+            is_ours = isinstance(error, ValueError)
+            connection.send(("unable", str(error) if is_ours else describe_error(error)))
             return
         connection.send(("ready", None))
         while True:
             index = connection.recv()
             try:
+                made = made or job.make()
                 episode = job.run(
-                    environment,
-                    actor,
+                    *made,
                     index=index,
                     heartbeat=lambda steps: connection.send(("steps", steps)),
                 )
-            except Exception as error:
+            except BaseException as error:
                 connection.send(("failed", describe_error(error)))
-                environment, actor = job.make()
+                made = None
             else:
                 connection.send(("done", episode))

@@ -158,8 +158,9 @@ def compute_landscape(
             path=channel,
             about={key: value for key, value in about.items() if key != "versions"},
         )
-        bounds = variational_landscape(trained, squashed, states, seed=seed, progress=progress)
-        return Landscape(world.states.names, states, *bounds, about)
+        found = variational_landscape(trained, squashed, states, seed=seed, progress=progress)
+        bounds = found.value, found.lower, found.upper
+        return Landscape(world.states.names, states, *bounds, about | found.about)
     capacities = exact_landscape(
         world, jnp.asarray(states, float), steps=steps, key=jax.random.key(seed)
     )

@@ -1,28 +1,32 @@
 """Landscapes by the variational estimator: a channel trained once, then evaluated anywhere."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from empowerment.channel import (
+    CONFIDENCE,
     AbstractChannel,
     Codebook,
-    Interval,
-    certify,
-    empowerment,
+    ceiling,
+    certify_at,
+    is_at_ceiling,
+    lattice_shape,
     make_channel,
+    precise_empowerment_at,
+    refusal,
     train_channel,
 )
 from empowerment.channel.training import MANY_CODES
 from empowerment.optimise import Callback, Snapshot
 from empowerment.storage import load_tree, read_about, save_tree
-from empowerment.types import Key, Progress, Scalar, State
-from empowerment.worlds import Bounded, has_closed_form_density
+from empowerment.types import Progress
+from empowerment.worlds import Bounded
 
 BUDGETS = {"smoke": 200, "full": 8000}
 """Maximal updates of the channel, half as many of a large codebook."""
@@ -75,6 +79,24 @@ def trained_channel(
     return trained.model
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on the empowerment of many states.
+
+    Attributes:
+        value: The bound of the channel at each state, in nats.
+        lower: The lower end of the certificate, where there is one.
+        upper: The upper end of the certificate, where there is one.
+        about: The largest standard error of a value, the ceiling of the channel and the fraction
+            of states at it, and the confidence of the certificate or why there is none.
+    """
+
+    value: np.ndarray
+    lower: np.ndarray | None
+    upper: np.ndarray | None
+    about: dict[str, Any]
+
+
 def variational_landscape(
     channel: AbstractChannel,
     world: Bounded,
@@ -82,41 +104,31 @@ def variational_landscape(
     *,
     seed: int,
     progress: Progress,
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Estimate the empowerment of many states with a trained channel.
-
-    Returns:
-        The bound at each state; lower and upper bounds by the certificate, if the density of the
-        perceived successor is known in closed form.
-    """
-    key = jax.random.key(seed)
-    known = has_closed_form_density(world, steps=channel.steps, key=key)
-
-    @eqx.filter_jit
-    def of_batch(
-        channel: AbstractChannel, world: Bounded, states: Float[Array, "batch state"], keys: Array
-    ) -> tuple[Float[Array, " batch"], Interval | None]:
-        def of_state(state: State, key: Key) -> tuple[Scalar, Interval | None]:
-            value_key, interval_key = jax.random.split(key)
-            value = empowerment(channel, world, state, key=value_key).value
-            if not known:
-                return value, None
-            return value, certify(channel, world, state, key=interval_key)
-
-        return jax.lax.map(lambda inputs: of_state(*inputs), (states, keys))
-
+) -> Bounds:
+    """Estimate the empowerment of many states with a trained channel."""
     size, batch = len(states), min(_BATCH, len(states))
-    padded = states[np.minimum(np.arange(size + -size % batch), size - 1)]
-    values, lower, upper = [], [], []
+    padded = jnp.asarray(states[np.minimum(np.arange(size + -size % batch), size - 1)], float)
+    check_key, value_key, interval_key = jax.random.split(jax.random.key(seed), 3)
+    value_keys, interval_keys = (
+        jax.random.split(key, len(padded)) for key in (value_key, interval_key)
+    )
+    reason = refusal(channel, world, key=check_key)
+    shape = None if reason else lattice_shape(channel, world, padded, interval_keys)
+    rows = []
     for first in range(0, len(padded), batch):
-        part = jnp.asarray(padded[first : first + batch], float)
-        keys = jax.random.split(jax.random.fold_in(key, first), batch)
-        value, interval = of_batch(channel, world, part, keys)
-        values.append(np.asarray(value, np.float64))
-        if interval is not None:
-            lower.append(np.asarray(interval.lower, np.float64))
-            upper.append(np.asarray(interval.upper, np.float64))
+        part = slice(first, first + batch)
+        estimate = precise_empowerment_at(channel, world, padded[part], value_keys[part])
+        columns = [estimate.value, estimate.standard_error]
+        if shape is not None:
+            interval = certify_at(channel, world, padded[part], interval_keys[part], shape=shape)
+            columns += [interval.lower, interval.upper]
+        rows.append(np.stack([np.asarray(column, np.float64) for column in columns]))
         progress("estimating", min(first + batch, size), size)
-    if not known:
-        return np.concatenate(values)[:size], None, None
-    return tuple(np.concatenate(part)[:size] for part in (values, lower, upper))  # type: ignore[return-value]
+    value, error, *interval = np.concatenate(rows, axis=1)[:, :size]
+    about: dict[str, Any] = {"standard_error": float(error.max())}
+    if np.isfinite(ceiling(channel)):
+        at_ceiling = float(is_at_ceiling(channel, value).mean())
+        about |= {"ceiling": ceiling(channel), "at_ceiling": at_ceiling}
+    if reason is not None:
+        return Bounds(value, None, None, about | {"uncertified": reason})
+    return Bounds(value, interval[0], interval[1], about | {"confidence": CONFIDENCE})

@@ -1,6 +1,6 @@
 """A world learnt from logged observations and actions, and the filter that tracks its state."""
 
-from empowerment.model.calibration import calibrate as calibrate
+from empowerment.model.calibration import Calibration as Calibration, calibrate as calibrate
 from empowerment.model.dvbf import DVBF as DVBF
 from empowerment.model.elbo import elbo as elbo, predict as predict
 from empowerment.model.evaluation import (
@@ -9,9 +9,10 @@ from empowerment.model.evaluation import (
 )
 from empowerment.model.filter import Filter as Filter
 from empowerment.model.fit import (
+    Split as Split,
     fit_dvbf as fit_dvbf,
-    hold_out as hold_out,
     prepare as prepare,
+    split as split,
     untrained_dvbf as untrained_dvbf,
 )
 from empowerment.model.learnt import learnt_world as learnt_world

@@ -47,6 +47,7 @@ def elbo(
     observations: Float[Array, "sequences times observation"],
     actions: Float[Array, "sequences steps action"],
     *,
+    weights: Float[Array, "sequences times"] | None = None,
     key: Key,
 ) -> Elbo:
     r"""Filter sequences and bound the log-density of their observations given their actions.
@@ -66,6 +67,7 @@ def elbo(
         model: The model.
         observations: Scaled observations.
         actions: Scaled actions, one fewer than observations.
+        weights: Weight of each row in the sums; by default all count.
         key: Consumed.
 
     Returns:
@@ -107,8 +109,13 @@ def elbo(
     decoded = _map_rows(model.decoder, jnp.concatenate([start[None], states.filtered]))
     predicted = _map_rows(model.decoder, states.predicted)
     log_predicted = _log_prob(predicted, model.drift, observed[1:], model.outlier_probability)
+    log_decoded = _log_prob(decoded, model.noise, observed, model.outlier_probability)
+    if weights is not None:
+        of_rows = weights.swapaxes(0, 1)
+        log_decoded, log_predicted = of_rows * log_decoded, of_rows[1:] * log_predicted
+        divergences = of_rows[1:] * divergences
     return Elbo(
-        _log_prob(decoded, model.noise, observed, model.outlier_probability).sum(0),
+        log_decoded.sum(0),
         jax.vmap(divergence_from_standard)(first) + divergences.sum(0),
         jnp.sum(log_predicted * open_loop[1:].astype(start.dtype), axis=0),
     )

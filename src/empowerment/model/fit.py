@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from empowerment.data import Trajectories, join, windows
+from empowerment.data import Episode, Trajectories, join, windows
 from empowerment.model.calibration import calibrate
 from empowerment.model.dvbf import DVBF
 from empowerment.model.learnt import action_limits
@@ -18,7 +18,7 @@ from empowerment.optimise import SILENT, Callback
 from empowerment.types import Key
 
 _HELD_OUT = 0.1
-"""Fraction of the data held out for validation."""
+"""Fraction of the data held out of training; about half of it is for validation, half for test."""
 
 _LARGEST_LATENT = 32
 
@@ -30,14 +30,56 @@ _FINE_TUNING = 0.5
 
 
 @dataclass(frozen=True)
+class Split:
+    """Data in three parts, of whole episodes; the tail of the only one, if there is one.
+
+    Attributes:
+        train: Training data.
+        validation: Data for early stopping and calibration.
+        test: Data for nothing but evaluation; none if there are too few episodes.
+    """
+
+    train: Trajectories
+    validation: Trajectories
+    test: Trajectories | None
+
+
+def split(parts: tuple[Trajectories, ...], seed: int, *, window: int) -> Split:
+    """Split each part in three, the same whatever parts are added later.
+
+    There is no test data of a part if validation data would lack a window without it.
+
+    Args:
+        parts: Data of each round.
+        seed: Random seed of the choice of episodes.
+        window: Observations in a window of the training.
+    """
+
+    def has_window(episode: Episode) -> bool:
+        return episode.terminated or episode.length + 1 >= window
+
+    train, validation, test = [], [], []
+    for part in parts:
+        kept, held_out = part.split(_HELD_OUT, seed=seed)
+        train.append(kept)
+        if len(held_out.episodes) > 1:
+            spare, needed = held_out.split(0.5, seed=seed)
+            if any(map(has_window, needed.episodes)):
+                held_out = needed
+                test.append(spare)
+        validation.append(held_out)
+    return Split(join(*train), join(*validation), join(*test) if test else None)
+
+
+@dataclass(frozen=True)
 class Prepared:
     """Data as a model takes them.
 
     Attributes:
         train: Training data.
-        held_out: Validation data.
+        validation: Validation data.
         train_windows: Windows of the training data, scaled.
-        held_out_windows: Windows of the validation data, scaled.
+        validation_windows: Windows of the validation data, scaled; only recorded rows count.
         observations: Scaling of observations.
         actions: Scaling of actions.
         skipped: Number of episodes that are too short to have a window.
@@ -45,47 +87,50 @@ class Prepared:
     """
 
     train: Trajectories
-    held_out: Trajectories
+    validation: Trajectories
     train_windows: Sequences
-    held_out_windows: Sequences
+    validation_windows: Sequences
     observations: Scaling
     actions: Scaling
     skipped: int
     seed: int
 
 
-def hold_out(parts: tuple[Trajectories, ...], seed: int) -> tuple[Trajectories, Trajectories]:
-    """Split off validation data from each part, the same whatever parts are added later."""
-    pairs = [part.split(_HELD_OUT, seed=seed) for part in parts]
-    return join(*[kept for kept, _ in pairs]), join(*[held for _, held in pairs])
-
-
 def prepare(
     train: Trajectories,
-    held_out: Trajectories,
+    validation: Trajectories,
     *,
     length: int,
     seed: int,
     scalings: tuple[Scaling, Scaling] | None = None,
+    absorbing_weight: float = 1.0,
 ) -> Prepared:
     """Cut data into windows, and scale them to order one.
 
     Args:
         train: Training data.
-        held_out: Validation data.
+        validation: Validation data.
         length: Observations in a window.
         seed: Random seed of the actions after an episode has ended.
         scalings: Scalings of observations and actions; by default fitted to the training data.
+        absorbing_weight: Weight of training rows past the end of a terminated episode.
     """
     if scalings is None:
         rows = np.concatenate([episode.observations for episode in train.episodes])
         changes = np.concatenate([np.diff(e.observations, axis=0) for e in train.episodes])
         scalings = fit_scaling(rows, changes), limits_scaling(*action_limits(train))
-    (train_windows, one), (held_out_windows, two) = (
-        sequences(data, *scalings, length=length, seed=seed) for data in (train, held_out)
+    (train_windows, one), (validation_windows, two) = (
+        sequences(data, *scalings, length=length, seed=seed, absorbing_weight=weight)
+        for data, weight in ((train, absorbing_weight), (validation, 0.0))
     )
     return Prepared(
-        train, held_out, train_windows, held_out_windows, *scalings, skipped=one + two, seed=seed
+        train,
+        validation,
+        train_windows,
+        validation_windows,
+        *scalings,
+        skipped=one + two,
+        seed=seed,
     )
 
 
@@ -96,6 +141,7 @@ def sequences(
     *,
     length: int,
     seed: int,
+    absorbing_weight: float,
 ) -> tuple[Sequences, int]:
     """Cut data into windows, and scale them.
 
@@ -105,7 +151,9 @@ def sequences(
     cut = windows(trajectories, length, seed=seed)
     rows = observations.scaled(jnp.asarray(cut.observations, float))
     done = actions.scaled(jnp.asarray(cut.actions, float))
-    return Sequences(rows, done, jnp.asarray(cut.starts), length), cut.skipped
+    weights = np.where(cut.recorded, 1.0, absorbing_weight)
+    of_rows = None if np.all(weights == 1) else jnp.asarray(weights, float)
+    return Sequences(rows, done, jnp.asarray(cut.starts), length, of_rows), cut.skipped
 
 
 def fit_dvbf(
@@ -136,7 +184,7 @@ def fit_dvbf(
     trained = train(
         start or untrained_dvbf(settings, data.observations, data.actions, key=make_key),
         data.train_windows,
-        data.held_out_windows,
+        data.validation_windows,
         num_updates=num_updates,
         batch_size=settings.batch_size,
         learning_rate=share * settings.learning_rate,
@@ -144,19 +192,21 @@ def fit_dvbf(
         callback=callback,
         key=train_key,
     )
-    longest = max(episode.length for episode in data.held_out.episodes) + 1
+    longest = max(episode.length for episode in data.validation.episodes) + 1
     length = min(max(_CALIBRATION_LENGTH, settings.window), longest)
+    scalings = data.observations, data.actions
     long, _ = sequences(
-        data.held_out, data.observations, data.actions, length=length, seed=data.seed
+        data.validation, *scalings, length=length, seed=data.seed, absorbing_weight=0.0
     )
-    about = {
+    model, calibration = calibrate(trained.model, long, key=calibrate_key)
+    return model, {
         "settings": asdict(settings),
         "observation_size": data.train.observation_size,
         "action_size": data.train.action_size,
         "stopped": trained.stopped,
+        "calibration": asdict(calibration),
         "history": trained.history,
     }
-    return calibrate(trained.model, long, key=calibrate_key), about
 
 
 def untrained_dvbf(

@@ -32,6 +32,10 @@ class ModelSettings:
     window: int = 20
     """Number of observations in a training sequence."""
 
+    absorbing_weight: float = 1.0
+    """Weight in the training loss of rows past the end of a terminated episode, where the last
+    observation stays as it is; 1 counts them like recorded rows, 0 not at all."""
+
     updates: int = 3000
     """Maximal number of updates; training stops early by validation."""
 
@@ -49,5 +53,10 @@ class ModelSettings:
             raise ValueError(
                 "Expected outlier_probability to be at least 0 and less than 1; got "
                 f"{self.outlier_probability}."
+            )
+        if not 0 <= self.absorbing_weight < float("inf"):
+            raise ValueError(
+                "Expected absorbing_weight to be at least 0 and finite; got "
+                f"{self.absorbing_weight}."
             )
         check_positive(self, "learning_rate")

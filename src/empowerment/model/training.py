@@ -42,19 +42,28 @@ class Sequences(eqx.Module):
         actions: Action taken at each row.
         starts: First row of each window.
         length: Number of rows in a window.
+        weights: Weight of each row; none where all count alike.
     """
 
     observations: Float[Array, "rows observation"]
     actions: Float[Array, "rows action"]
     starts: Int[Array, " windows"]
     length: int = eqx.field(static=True)
+    weights: Float[Array, " rows"] | None = None
 
     def take(
         self, chosen: Int[Array, " chosen"]
     ) -> tuple[Float[Array, "chosen times observation"], Float[Array, "chosen steps action"]]:
         """Return observations and actions of some windows."""
-        rows = self.starts[chosen][:, None] + jnp.arange(self.length)[None, :]
+        rows = self._rows(chosen)
         return self.observations[rows], self.actions[rows[:, :-1]]
+
+    def take_weights(self, chosen: Int[Array, " chosen"]) -> Float[Array, "chosen times"] | None:
+        """Return the weights of the rows of some windows; none where all count alike."""
+        return None if self.weights is None else self.weights[self._rows(chosen)]
+
+    def _rows(self, chosen: Int[Array, " chosen"]) -> Int[Array, "chosen times"]:
+        return self.starts[chosen][:, None] + jnp.arange(self.length)[None, :]
 
 
 class Info(eqx.Module):
@@ -100,7 +109,8 @@ def step(
     def loss(model: DVBF, target: None, weight: Scalar, key: Key) -> tuple[Scalar, Elbo]:
         choice_key, elbo_key = jax.random.split(key)
         chosen = jax.random.randint(choice_key, (batch_size,), 0, sequences.starts.size)
-        terms = elbo(model, *sequences.take(chosen), key=elbo_key)
+        weights = sequences.take_weights(chosen)
+        terms = elbo(model, *sequences.take(chosen), weights=weights, key=elbo_key)
         gain = terms.value + (1 - weight) * terms.divergence + _PREDICTION * terms.prediction
         return -gain.mean() / length, terms
 
@@ -127,7 +137,7 @@ def step(
 def train(
     model: DVBF,
     sequences: Sequences,
-    held_out: Sequences,
+    validation: Sequences,
     *,
     num_updates: int,
     batch_size: int = 128,
@@ -144,7 +154,7 @@ def train(
     Args:
         model: An untrained model, or one to fine-tune.
         sequences: Training data.
-        held_out: Validation data.
+        validation: Validation data.
         num_updates: Budget, a multiple of `updates_per_call`.
         batch_size: Windows in an update.
         learning_rate: Learning rate of Adam before it decays.
@@ -174,15 +184,15 @@ def train(
             learning_rates=optimise.half_cosine(learning_rate, progress),
             batch_size=batch_size,
         )
-        score = float(probe(state.model, held_out, key=probe_key))
+        score = float(probe(state.model, validation, key=probe_key))
         count = (call + 1) * updates_per_call
-        history = [*at.history, (count, {**optimise.to_floats(info), "held_out": score})]
+        history = [*at.history, (count, {**optimise.to_floats(info), "validation": score})]
         # Models of the warm-up are not comparable with later ones.
-        scores = [s["held_out"] for n, s in history if not warm_up or n >= _WARM_UP * num_updates]
+        scores = [s["validation"] for n, s in history if not warm_up or n >= _WARM_UP * num_updates]
         is_best = not scores or score >= max(scores)
         since = len(scores) - scores.index(max(scores)) if scores else 0
         late = min(since, call + 1 - calls // 2) > max(_PATIENCE * calls, 1)
-        stopped = "it no longer gets better on data held out" if late else ""
+        stopped = "it no longer gets better on validation data" if late else ""
         if call == calls - 1 and not stopped:
             stopped = "the budget is spent"
         return Snapshot(state, history, num_updates, stopped, state.model if is_best else at.best)
@@ -192,11 +202,15 @@ def train(
 
 
 @eqx.filter_jit
-def probe(model: DVBF, held_out: Sequences, *, key: Key) -> Scalar:
-    """Compute the evidence lower bound of fixed validation windows, in nats per row."""
-    count = min(_NUM_PROBES, held_out.starts.size)
-    chosen = jnp.arange(count) * held_out.starts.size // count
-    return elbo(model, *held_out.take(chosen), key=key).value.mean() / held_out.length
+def probe(model: DVBF, validation: Sequences, *, key: Key) -> Scalar:
+    """Compute the evidence lower bound of fixed validation windows, in nats per row that counts."""
+    count = min(_NUM_PROBES, validation.starts.size)
+    chosen = jnp.arange(count) * validation.starts.size // count
+    weights = validation.take_weights(chosen)
+    value = elbo(model, *validation.take(chosen), weights=weights, key=key).value
+    if weights is None:
+        return value.mean() / validation.length
+    return value.sum() / weights.sum()
 
 
 def _trainable(model: DVBF) -> Any:

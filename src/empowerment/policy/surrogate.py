@@ -1,8 +1,11 @@
 """A network fitted to the bound of a trained channel: the same landscape, much faster."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float
 
@@ -14,8 +17,11 @@ from empowerment.worlds import AbstractWorld, Box
 
 _BATCH = 256
 _LEARNING_RATE = 3e-3
-_NUM_VALIDATION = 512
-"""Number of validation states."""
+_JUDGED = 16, 64
+"""A state to judge the fit by for this many to fit to, but no fewer than this many."""
+
+_REPEATS = 16
+"""Times that the channel is evaluated at a state to judge by, half for each of two estimates."""
 
 _AT_ONCE = 32
 """States at which the channel is evaluated at once."""
@@ -29,7 +35,7 @@ class Surrogate(eqx.Module):
         states: Region of the fit.
         mean: Mean of the bound over the region, in nats.
         scale: Standard deviation of the bound over the region.
-        error: Root mean square error of the fit at validation states.
+        error: Root mean square error of the fit at states to which it was not fitted.
     """
 
     network: Network
@@ -60,7 +66,7 @@ def fit_surrogate(
     width: int = 128,
     depth: int = 2,
     key: Key,
-) -> Surrogate:
+) -> tuple[Surrogate, dict[str, Any]]:
     """Fit a network to the bound of a trained channel, over the whole region of a world.
 
     A codebook compares all of its plans with each other, which is exact and slow, and training
@@ -76,20 +82,62 @@ def fit_surrogate(
         width: Width of a hidden layer.
         depth: Number of hidden layers.
         key: Consumed.
+
+    Returns:
+        The surrogate, and facts about it: its error at states to which it was not fitted, and the
+        standard deviation of the bound over the same states, both in nats and without the noise
+        of sampling the bound.
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
-    total = num_states + _NUM_VALIDATION
-    states = _sample(world, jax.random.split(state_key, total))
-    keys = jax.random.split(draw_key, total)
-    bounds = empowerment_at(
-        channel, world, states, keys, num_samples=num_samples, batch_size=_AT_ONCE
+    num_judged = max(num_states // _JUDGED[0], _JUDGED[1])
+    drawn = _sample(world, jax.random.split(state_key, num_states + num_judged))
+    states, judged = _disjoint(np.asarray(drawn), num_states)
+    # One call for both: compiling another one would take longer than all evaluations.
+    everywhere = jnp.concatenate([states, jnp.tile(judged, (_REPEATS, 1))])
+    keys = jax.random.split(draw_key, len(everywhere))
+    everything = empowerment_at(
+        channel, world, everywhere, keys, num_samples=num_samples, batch_size=_AT_ONCE
     )
+    bounds, repeated = everything[:num_states], everything[num_states:]
     mean, scale = bounds.mean(), bounds.std() + 1e-6
     sizes = {"width": width, "depth": depth}
     unfitted = unfitted_surrogate(world.states, mean, scale, **sizes, key=network_key)
-    fitted = _fit(unfitted, states[:num_states], bounds[:num_states], num_updates, fit_key)
-    errors = jax.vmap(fitted)(states[num_states:]) - bounds[num_states:]
-    return eqx.tree_at(lambda made: made.error, fitted, jnp.sqrt(jnp.mean(errors**2)))
+    fitted = _fit(unfitted, states, bounds, num_updates, fit_key)
+    one, other = repeated.reshape(2, _REPEATS // 2, len(judged)).mean(axis=1)
+    values = jax.vmap(fitted)(judged)
+    error = _root_mean_product(values - one, values - other)
+    spread = _root_mean_product(one - one.mean(), other - other.mean())
+    about = {"error": float(error), "spread": float(spread)}
+    return eqx.tree_at(lambda made: made.error, fitted, error), about
+
+
+def _disjoint(
+    drawn: Float[np.ndarray, "drawn state"], num_states: int
+) -> tuple[Float[Array, "states state"], Float[Array, "judged state"]]:
+    """Separate states to fit to from states to judge by, also where some were drawn repeatedly.
+
+    Distinct states among the last ones are judged, at most a quarter of all; those to fit to are
+    the first ones without the judged. Both are repeated where there are fewer than were drawn.
+    """
+    distinct, which = np.unique(drawn, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    judged = list(dict.fromkeys(which[num_states:].tolist()))[: max(len(distinct) // 4, 1)]
+    rest = np.flatnonzero(~np.isin(which, judged))[:num_states]
+    if not len(rest):
+        raise ValueError(
+            "Expected a world to have two states or more, to fit to one and judge by another; got "
+            f"{len(distinct)}."
+        )
+    chosen = distinct[np.resize(judged, len(drawn) - num_states)]
+    return jnp.asarray(drawn[np.resize(rest, num_states)]), jnp.asarray(chosen)
+
+
+def _root_mean_product(one: Float[Array, " states"], other: Float[Array, " states"]) -> Scalar:
+    """Return the root mean square of what two noisy estimates of the same have in common.
+
+    Their noises are independent, so that it cancels in the mean of products.
+    """
+    return jnp.sqrt(jnp.maximum(jnp.mean(one * other), 0.0))
 
 
 @eqx.filter_jit

@@ -9,7 +9,11 @@ from empowerment.report.landscape import (
     write_landscape as write_landscape,
 )
 from empowerment.report.model import draw_model_evaluation as draw_model_evaluation
-from empowerment.report.page import Section as Section, write_report as write_report
+from empowerment.report.page import (
+    Section as Section,
+    read_evaluation as read_evaluation,
+    write_report as write_report,
+)
 from empowerment.report.video import (
     VIDEO as VIDEO,
     write_video as write_video,

@@ -1,14 +1,22 @@
 """Landscapes on disk: a CSV with the empowerment of many states, a JSON that describes it."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.files import read_columns, read_header, to_csv, write_atomic
+from empowerment.files import (
+    convert,
+    encode,
+    read_columns,
+    read_header,
+    read_json,
+    to_csv,
+    write_atomic,
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,14 @@ class Landscape:
             f"Empowerment of {len(value)} states: from {value[low]:.3f} nats at {at(low)} "
             f"to {value[high]:.3f} nats at {at(high)}"
         )
-        if self.lower is None or self.upper is None:
-            return f"{sentence}."
-        return f"{sentence}; bounds at most {np.max(self.upper - self.lower):.3f} apart."
+        if self.lower is not None and self.upper is not None:
+            sentence += f"; bounds at most {np.nanmax(self.upper - self.lower):.3f} apart"
+        if self.about.get("at_ceiling"):
+            sentence += (
+                f". {self.about['at_ceiling']:.0%} of them are at the ceiling of the codebook, "
+                f"{self.about['ceiling']:.2f} nats: there may be more"
+            )
+        return f"{sentence}."
 
 
 def write_landscape(landscape: Landscape, path: Path) -> None:
@@ -65,8 +78,23 @@ def write_landscape(landscape: Landscape, path: Path) -> None:
     if path.suffix == ".json":
         raise ValueError(f"Expected the table's file not to end in .json; got {str(path)!r}.")
     write_atomic(path, landscape.to_csv().encode())
-    about = json.dumps(landscape.about, indent=2) + "\n"
-    write_atomic(path.with_suffix(".json"), about.encode())
+    write_atomic(path.with_suffix(".json"), encode(landscape.about))
+
+
+class _Noise(msgspec.Struct):
+    perception: list[float]
+
+
+class _About(msgspec.Struct):
+    """What has to be known to draw a landscape, among others."""
+
+    steps: int
+    estimator: str
+    world: str = ""
+    noise: _Noise | None = None
+    angles: list[str] = []
+    units: dict[str, str] = {}
+    drawing: str = ""
 
 
 def read_landscape(path: Path) -> Landscape:
@@ -75,6 +103,9 @@ def read_landscape(path: Path) -> Landscape:
     if "empowerment" not in header:
         raise ValueError(f"Expected {path} to have a column empowerment; it has none.")
     values, place = read_columns(path, header), header.index("empowerment")
+    source, what = path.with_suffix(".json"), "the description of a landscape"
+    about: dict[str, Any] = read_json(source, dict[str, Any], what=what)
+    convert(about, _About, what=what, source=source)
     bounds = {name: values[:, header.index(name)] for name in header[place + 1 :]}
     return Landscape(
         tuple(header[:place]),
@@ -82,5 +113,5 @@ def read_landscape(path: Path) -> Landscape:
         values[:, place],
         bounds.get("lower"),
         bounds.get("upper"),
-        json.loads(path.with_suffix(".json").read_text(encoding="utf-8")),
+        about,
     )

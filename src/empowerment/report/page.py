@@ -2,16 +2,16 @@
 
 import base64
 import html
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import msgspec
 from matplotlib.figure import Figure
 
-from empowerment.files import write_atomic
+from empowerment.files import convert, read_json, write_atomic
 from empowerment.report.run_figures import (
     draw_certificate,
     draw_landscapes,
@@ -80,6 +80,7 @@ def write_report(
     Returns:
         The page, `report.html`.
     """
+    evaluation = read_evaluation(folder)
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     parts = []
@@ -94,7 +95,6 @@ def write_report(
         plt.close(figure)
         heading = html.escape(section.title)
         parts.append(f"<h2>{heading}</h2><img src='{_inline(path, 'image/png')}' alt='{heading}'>")
-    evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     video = ""
     if (folder / VIDEO).exists():
         source = _inline(folder / VIDEO, "video/mp4")
@@ -117,6 +117,35 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 """
     write_atomic(folder / "report.html", page.encode())
     return folder / "report.html"
+
+
+_Figures = dict[str, int | float | str | None]
+
+
+class _Actor(msgspec.Struct):
+    """The figures of an actor that every evaluation has."""
+
+    empowerment_mean: float
+    survived_fraction: float
+    episode_length_mean: float
+
+
+class _Evaluation(_Actor):
+    uniform: _Actor
+    episodes: int
+    environment: str
+
+
+def read_evaluation(folder: Path) -> dict[str, Any]:
+    """Read the figures of an evaluation.
+
+    Raises:
+        ValueError: If the file is damaged.
+    """
+    path, what = folder / "evaluation.json", "the figures of an evaluation"
+    figures = read_json(path, dict[str, int | float | str | _Figures | None], what=what)
+    convert(figures, _Evaluation, what=what, source=path)
+    return figures
 
 
 def _beside(evaluation: dict[str, Any]) -> dict[str, Any]:

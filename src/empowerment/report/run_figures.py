@@ -1,19 +1,20 @@
 """Figures of any run, drawn from the files in its folder."""
 
-import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import msgspec
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from empowerment.files import read_columns
+from empowerment.files import decode, read_bytes, read_columns
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.landscape import Landscape, read_landscape
 from empowerment.report.video import VIDEO, read_video
 
 _NUM_SNAPSHOTS = 10
+_MAX_METRICS = 1 << 30
 
 
 def draw_snapshots(folder: Path) -> Figure:
@@ -125,17 +126,35 @@ def _exact(folder: Path) -> list[Landscape]:
 
 
 _STAGES = {
-    "model": ("Model: validation data", "held_out", "evidence / nats"),
+    "model": ("Model: validation data", "validation", "evidence / nats"),
     "channel": ("Channel: the whole region", "bound", "variational bound / nats"),
     "policy": ("Policy: states of its rollouts", "bound", "variational bound / nats"),
 }
 
 
-def draw_training(folder: Path) -> Figure:
+class _Metrics(msgspec.Struct):
+    """A line of the metrics, as far as it is drawn."""
+
+    stage: str
+    round: int
+    update: int
+    bound: float | None = None
+    validation: float | None = None
+
+
+def draw_training(folder: Path) -> Figure | None:
     """Draw the diagnostics of each stage, a line for each round."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    stages = [stage for stage in _STAGES if any(line["stage"] == stage for line in lines)]
-    rounds = sorted({line["round"] for line in lines})
+    path = folder / "metrics.jsonl"
+    # Runs of earlier versions have another name for the evidence of validation data.
+    text = read_bytes(path, most=_MAX_METRICS).replace(b'"held_out"', b'"validation"')
+    lines: list[_Metrics] = [
+        decode(line, _Metrics, what="the metrics of a run", source=path)
+        for line in text.splitlines()
+    ]
+    stages = [stage for stage in _STAGES if any(line.stage == stage for line in lines)]
+    if not stages:
+        return None
+    rounds = sorted({line.round for line in lines})
     figure, all_axes = plt.subplots(
         1, len(stages), figsize=(4.5 * len(stages), 3), layout="constrained", squeeze=False
     )
@@ -143,9 +162,9 @@ def draw_training(folder: Path) -> Figure:
         title, name, label = _STAGES[stage]
         for number in rounds:
             chosen = [
-                (line["update"], line[name])
+                (line.update, getattr(line, name))
                 for line in lines
-                if (line["stage"], line["round"]) == (stage, number) and line["update"] > 0
+                if (line.stage, line.round) == (stage, number) and line.update > 0
             ]
             if chosen:
                 axes.plot(*zip(*chosen, strict=True), label=f"round {number}")

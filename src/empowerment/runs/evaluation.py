@@ -8,15 +8,24 @@ from typing import Any
 import gymnasium
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 from jaxtyping import Float
 
 from empowerment.agent import bounds_at, evaluate_policy, play
-from empowerment.data import Trajectories, interval_of, make_environment, spaces_of
-from empowerment.files import write_atomic
+from empowerment.data import (
+    Trajectories,
+    close_environment,
+    interval_of,
+    make_environment,
+    spaces_of,
+)
+from empowerment.files import check_writable, write_atomic
 from empowerment.landscapes import make_world
 from empowerment.model import Filter
 from empowerment.runs.loading import TrainedRun, load_run
+from empowerment.runs.stage import path_of
+from empowerment.storage import read_about
 from empowerment.systems import Study, System, evaluated, system_of
 from empowerment.types import Progress
 from empowerment.worlds import AbstractWorld, Grid
@@ -68,7 +77,7 @@ def evaluate_agent(
     policy = figures.pop("policy") | _trial(run, system, environment, episodes, seed)
     about = {"environment": factory.id, "seed": seed}
     spaces = spaces_of(environment, factory.id)
-    environment.close()
+    close_environment(environment)
     for actor, each in evaluations.items():
         keep(actor, Trajectories(each.episodes, spaces, about))
     return {**policy, **figures, "episodes": episodes, **about}
@@ -91,10 +100,20 @@ def evaluate_run(
     *,
     episodes: int = 100,
     seed: int = 0,
+    env: str | None = None,
     progress: Progress = lambda doing, done, total: None,
 ) -> dict[str, Any]:
-    """Evaluate a finished run, and store the figures in its folder as `evaluation.json`."""
-    run = load_run(folder)
+    """Evaluate a finished run, and store the figures in its folder as `evaluation.json`.
+
+    Args:
+        folder: The run folder.
+        episodes: Number of episodes of each actor.
+        seed: Random seed.
+        env: Id of its environment, to allow the import of the module in `module:ID`.
+        progress: Receives progress.
+    """
+    run = load_run(folder, env=env)
+    check_writable(folder / "evaluation.json")  # Now, rather than after the evaluation.
     figures = evaluate_agent(
         run,
         episodes=episodes,
@@ -103,9 +122,27 @@ def evaluate_run(
         keep=lambda actor, paths: paths.save(evaluated(folder, actor)),
     )
     study = Study(run.agent, run.environment, run.seed, folder)
-    figures |= system_of(run.environment.id).after_evaluation(study)
+    figures |= system_of(run.environment.id).after_evaluation(study) | _surrogate(run, folder)
     write_atomic(folder / "evaluation.json", (json.dumps(figures, indent=2) + "\n").encode())
     return figures
+
+
+class _SurrogateFacts(msgspec.Struct):
+    """What the description of a surrogate says; in earlier versions without a spread."""
+
+    error: float
+    spread: float | None = None
+
+
+def _surrogate(run: TrainedRun, folder: Path) -> dict[str, float]:
+    """Read how far the surrogate is off, and how much the bound varies over the same states."""
+    if run.agent.surrogate is None:
+        return {}
+    path = path_of(folder, "surrogate", run.experiment.rounds)
+    facts: _SurrogateFacts = read_about(path, _SurrogateFacts)
+    if facts.spread is None:  # Then the error is partly of states that it was fitted to.
+        return {}
+    return {"surrogate_error": facts.error, "surrogate_spread": facts.spread}
 
 
 def summarise(figures: dict[str, Any]) -> list[str]:
@@ -121,7 +158,20 @@ def summarise(figures: dict[str, Any]) -> list[str]:
             f"{figures['episode_length_mean']:.0f} steps on average (random: "
             f"{uniform['survived_fraction']:.0%}, {uniform['episode_length_mean']:.0f})."
         )
-    return [*sentences, *system_of(figures["environment"]).summary(figures)]
+    try:
+        sentences += system_of(figures["environment"]).summary(figures)
+        if "surrogate_error" in figures:
+            sentences.append(
+                "The surrogate of the bound that the policy was trained on is off by "
+                f"{figures['surrogate_error']:.3g} nats at states to which it was not fitted; the "
+                f"bound itself varies by {figures['surrogate_spread']:.3g} nats over them."
+            )
+        return sentences
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"Expected the figures to be those of {figures['environment']}; got {error} wrong. "
+            "Evaluate the run again."
+        ) from error
 
 
 def known_world(run: TrainedRun) -> tuple[str, AbstractWorld] | None:

@@ -1,11 +1,14 @@
 """The settings of a run: plain data, on the command line and in the manifest."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 from tyro.conf import arg
 
 from empowerment.agent import AgentSettings
+from empowerment.files import convert
 from empowerment.model import ModelSettings
 from empowerment.settings import check_at_least
 
@@ -108,19 +111,6 @@ class Experiment:
             model=smoke_model(self.model),
         )
 
-    @classmethod
-    def from_json(cls, settings: dict[str, Any]) -> "Experiment":
-        """Read an experiment from the settings of a manifest, also of version 1."""
-        settings = dict(settings)
-        if "agent" not in settings:  # Version 1 had the settings of the agent among the others.
-            settings["agent"] = {f.name: settings.get(f.name) for f in fields(AgentSettings)}
-            if settings["env"] or settings["data"]:
-                settings["world"] = None
-        own = {f.name: settings[f.name] for f in fields(cls)}
-        own["agent"] = AgentSettings(**own["agent"])
-        own["model"] = model_from_json(own["model"])
-        return cls(**own)
-
 
 _SMOKE: dict[str, Any] = {
     "channel_updates": 100,
@@ -144,9 +134,65 @@ _VERSION_1 = {
 """Names of model settings in version 1, and today's."""
 
 
-def model_from_json(settings: dict[str, Any]) -> ModelSettings:
-    """Read the settings of a model, also of version 1."""
-    return ModelSettings(**{_VERSION_1.get(name, name): v for name, v in settings.items()})
+_SOURCE = "the settings in the manifest"
+
+
+class ModelFacts(msgspec.Struct):
+    """What the description of a stored model says among others: all that its shapes need."""
+
+    settings: dict[str, Any]
+    observation_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
+    action_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
+
+
+def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[Experiment, int]:
+    """Read experiment and seed from the settings of a manifest, also of version 1.
+
+    Hyperparameters that it leaves out have their defaults, since versions add some.
+
+    Args:
+        settings: The settings.
+        source: Where they are from, for error messages.
+
+    Raises:
+        ValueError: If they are not those of a run.
+    """
+    given = dict(settings)
+    seed = seed_of(given, source)
+    given.pop("seed")
+    agent_names = [f.name for f in fields(AgentSettings)]
+    if "agent" not in given and "steps" in given:
+        # Version 1 had the settings of the agent among the others, and the noise.
+        given["agent"] = {name: given.pop(name) for name in agent_names if name in given}
+        given.pop("noise", None)
+        if given.get("env") or given.get("data"):
+            given["world"] = None
+    for name, read in (("agent", _agent_from_json), ("model", model_from_json)):
+        if name in given:
+            given[name] = asdict(read(given[name], source))
+    experiment = convert(given, Experiment, what="the settings of a run", source=source)
+    experiment.check()
+    return experiment, seed
+
+
+def seed_of(settings: dict[str, Any], source: Path | str = _SOURCE) -> int:
+    """Return the seed among the settings of a manifest."""
+    return convert(settings.get("seed"), int, what="settings with a seed", source=source)
+
+
+def _agent_from_json(settings: Any, source: Path | str) -> AgentSettings:
+    """Read the hyperparameters of an agent."""
+    what = "the settings of an agent"
+    given = convert(settings, dict[str, Any], what=what, source=source)
+    return convert(asdict(AgentSettings()) | given, AgentSettings, what=what, source=source)
+
+
+def model_from_json(settings: Any, source: Path | str = _SOURCE) -> ModelSettings:
+    """Read the hyperparameters of a model, also of version 1; see `from_json`."""
+    what = "the settings of a model"
+    given = convert(settings, dict[str, Any], what=what, source=source)
+    given = {_VERSION_1.get(name, name): value for name, value in given.items()}
+    return convert(asdict(ModelSettings()) | given, ModelSettings, what=what, source=source)
 
 
 def smoke_model(settings: ModelSettings) -> ModelSettings:

@@ -3,27 +3,39 @@
 import contextlib
 import fcntl
 import hashlib
-import json
+import os
 import platform
+import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
-from empowerment.files import write_atomic
+from empowerment.files import encode, read_json, remove_temporary, write_atomic
 from empowerment.settings import difference
 from empowerment.storage import load_tree, read_about, save_tree
 
 _TreeT = TypeVar("_TreeT")
 
 _FORMAT = "empowerment run, version 2"
-_KNOWN = (_FORMAT, "empowerment run, version 1")
 _MANIFEST, _LOCK, _CHECKPOINTS = "manifest.json", ".lock", "checkpoints"
 _NUM_KEPT = 2
 """Number of checkpoints that are kept: should the newest be damaged, there is one before it."""
 
 Log = Callable[[str], None]
 """Receives sentences for the user."""
+
+
+class Manifest(TypedDict):
+    """What a run folder says about itself; `command` and `noise` are of runs with an agent."""
+
+    format: Literal["empowerment run, version 2", "empowerment run, version 1"]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    finished: bool
+    files: dict[str, str]
+    command: NotRequired[str | None]
+    noise: NotRequired[dict[str, list[float]] | None]
 
 
 class Run:
@@ -40,12 +52,20 @@ class Run:
         save_tree(tree, self._checkpoint(stage, count), about=about)
         self.remove_checkpoints(stage, keep=_NUM_KEPT)
 
-    def load_checkpoint(self, stage: str, like: _TreeT) -> tuple[_TreeT, dict[str, Any]] | None:
-        """Read the newest checkpoint of a stage, or the one before if it is damaged."""
+    def load_checkpoint(
+        self, stage: str, like: _TreeT, kind: Any = dict[str, Any]
+    ) -> tuple[_TreeT, Any] | None:
+        """Read the newest checkpoint of a stage, or the one before if it is damaged.
+
+        Args:
+            stage: Name of the stage.
+            like: Of the structure of the checkpoint.
+            kind: Type of its description, as in `empowerment.files.decode`.
+        """
         for count in reversed(self._counts(stage)):
             path = self._checkpoint(stage, count)
             try:
-                return load_tree(like, path), read_about(path)
+                return load_tree(like, path), read_about(path, kind)
             except (ValueError, OSError) as error:
                 self.log(f"The checkpoint {path} cannot be used: {error} Trying the one before.")
                 self._remove(stage, count)
@@ -68,20 +88,23 @@ class Run:
             "finished": finished,
             "files": hashes(self.folder) if finished else {},
         }
-        write_atomic(self.folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+        write_atomic(self.folder / _MANIFEST, encode(manifest))
 
     def _checkpoint(self, stage: str, count: int) -> Path:
         return self.folder / _CHECKPOINTS / f"{stage}-{count:07d}.safetensors"
 
     def _counts(self, stage: str) -> list[int]:
-        manifests = (self.folder / _CHECKPOINTS).glob(f"{stage}-*.json")
-        names = (path.stem.rsplit("-", 1) for path in manifests)
-        return sorted(int(count) for name, count in names if name == stage)
+        name = re.compile(rf"{re.escape(stage)}-(\d{{7,}})\.json")
+        paths = (self.folder / _CHECKPOINTS).glob("*.json")
+        return sorted(int(found[1]) for path in paths if (found := name.fullmatch(path.name)))
 
     def _remove(self, stage: str, count: int) -> None:
         path = self._checkpoint(stage, count)
-        path.with_suffix(".json").unlink(missing_ok=True)  # The manifest first: it makes it valid.
-        path.unlink(missing_ok=True)
+        for each in (path.with_suffix(".json"), path):  # The manifest first: it makes it valid.
+            if each.is_dir() and not each.is_symlink():  # Not ours: out of the way, but kept.
+                each.rename(each.with_name(f"{each.name}.aside"))
+            else:
+                each.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -96,18 +119,14 @@ def open_run(
 ) -> Iterator[Run]:
     """Open a run folder: a new one, or one that was begun with the same settings.
 
+    Temporary files that a killed process left in it are removed.
+
     Raises:
-        ValueError: If the folder is in use, has a run that is not to be resumed, or one with
-            other settings.
+        ValueError: If the folder is in use, has a run that is not to be resumed, one with other
+            settings, or results without a manifest.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"Expected {folder} to be free; another run is writing to it right now."
-            ) from None
+    with _locked(folder):
         if (folder / _MANIFEST).exists():
             if not resume:
                 raise ValueError(
@@ -120,32 +139,50 @@ def open_run(
                 raise ValueError(
                     f"Expected the settings of the run in {folder}; {difference(before, settings)}."
                 )
+            remove_temporary(folder)
             kept = {name: manifest.get(name, fact) for name, fact in (facts or {}).items()}
             yield Run(folder, settings, kept, log)
             return
+        if any(folder.glob("*.safetensors")):
+            raise ValueError(
+                f"Expected {folder} to be a new folder; it has results, but no {_MANIFEST} that "
+                "says what they are of. Choose another folder."
+            )
         run = Run(folder, settings, facts or {}, log)
         run.write_manifest(finished=False)
         yield run
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes."""
+    # Opened for reading too, a pipe does not block; a lock on it is as good as any.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    lock = os.open(folder / _LOCK, flags, 0o666)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"Expected {folder} to be free; another run is writing to it right now."
+            ) from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a run folder."""
     path = folder / _MANIFEST
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"Expected {folder} to be a run folder; there is no {_MANIFEST} in it.")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"Expected {path} to be a manifest; got {error}.") from error
-    if not isinstance(manifest, dict) or manifest.get("format") not in _KNOWN:
-        raise ValueError(f"Expected {path} to be the manifest of a run; it is not.")
-    return manifest
+    return read_json(path, Manifest, what="the manifest of a run")
 
 
 def refresh_manifest(folder: Path) -> None:
     """Compute the SHA-256 of every file anew, after files were added to a finished run."""
     manifest = {**read_manifest(folder), "files": hashes(folder)}
-    write_atomic(folder / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    write_atomic(folder / _MANIFEST, encode(manifest))
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, TypedDict
 
 import equinox as eqx
 import jax
@@ -15,11 +16,11 @@ from empowerment.agent import (
     untrained_surrogate,
 )
 from empowerment.channel import AbstractChannel, channel_like
-from empowerment.data import Spaces, Trajectories, join, split_agents
+from empowerment.data import Spaces, Trajectories, check_named, join, split_agents
 from empowerment.environments import ENVIRONMENTS, EnvFactory
 from empowerment.landscapes import make_world
 from empowerment.model import DVBF, Latent, LearntWorld, learnt_world
-from empowerment.runs.experiment import Experiment
+from empowerment.runs.experiment import Experiment, from_json
 from empowerment.runs.folder import read_manifest
 from empowerment.runs.models import read_model
 from empowerment.runs.stage import named, path_of
@@ -35,16 +36,25 @@ class TrainedRun:
         experiment: Its settings.
         seed: Its random seed.
         agent: The trained agent.
+        env: Id of the environment as the caller named it, if so: a module of its own is imported
+            only then, and not because a file says so.
     """
 
     experiment: Experiment
     seed: int
     agent: TrainedAgent
+    env: str | None = None
 
     @property
     def environment(self) -> EnvFactory:
-        """Makes the environment of the run."""
-        return environment_of(self.experiment)
+        """Makes the environment of the run.
+
+        Raises:
+            ValueError: If it is in a module that the caller did not name, or there is none.
+        """
+        factory = environment_of(self.experiment)
+        check_named(factory.id, self.env)
+        return factory
 
 
 def environment_of(experiment: Experiment) -> EnvFactory:
@@ -64,15 +74,16 @@ def load_agent(folder: Path, *, rounds: int | None = None) -> TrainedAgent:
     return load_run(folder, rounds=rounds).agent
 
 
-def load_run(folder: Path, *, rounds: int | None = None) -> TrainedRun:
+def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None) -> TrainedRun:
     """Read a finished run.
 
     Args:
         folder: The run folder.
         rounds: Number of rounds after which to read it; all of them by default.
+        env: Id of its environment, to allow the import of the module in `module:ID`.
 
     Raises:
-        ValueError: If it is not one, is not finished, or is damaged.
+        ValueError: If it is not one, is not finished, is damaged, or has another environment.
     """
     manifest = read_manifest(folder)
     if not manifest["finished"]:
@@ -85,7 +96,12 @@ def load_run(folder: Path, *, rounds: int | None = None) -> TrainedRun:
         raise ValueError(
             f"Expected {folder} to have an agent; it has a model alone. Train one by empower train."
         )
-    experiment, seed = Experiment.from_json(settings), settings["seed"]
+    experiment, seed = from_json(settings, folder / "manifest.json")
+    if env is not None and env != environment_of(experiment).id:
+        raise ValueError(
+            f"Expected the environment of the run in {folder}, {environment_of(experiment).id}; "
+            f"got {env}."
+        )
     if rounds is not None:
         if not 0 <= rounds <= experiment.rounds:
             raise ValueError(
@@ -100,7 +116,8 @@ def load_run(folder: Path, *, rounds: int | None = None) -> TrainedRun:
     else:
         world = named_world(experiment)
     agent = _load_stages(world, experiment.agent, folder, number)
-    return TrainedRun(experiment, seed, replace(agent, model=model, num_agents=experiment.agents))
+    agent = replace(agent, model=model, num_agents=experiment.agents)
+    return TrainedRun(experiment, seed, agent, env)
 
 
 def _load_stages(
@@ -142,6 +159,17 @@ def build_world(
     return _bounded(experiment, world)
 
 
+class _Axes(TypedDict):
+    """The description of a stored world: names of the axes of states and actions."""
+
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+
+
+_WORLD = {"visited_states": 2, "initial_states": 2, "resolution": 1, "states": 2, "actions": 2}
+"""Arrays of a stored world, and how many axes they have; the last two are low and high."""
+
+
 def save_world(world: Bounded, folder: Path, number: int) -> None:
     """Write what a learnt world has beside its model: its states, resolution and limits."""
     inner = world.world.world if isinstance(world.world, Latent) else world.world
@@ -164,12 +192,16 @@ def load_world(
     path = path_of(folder, "world", number)
     if not path.exists():
         return build_world(experiment, model, load_data(folder, number, experiment.agents), seed)
-    about = read_about(path)
+    about: _Axes = read_about(path, _Axes)
     arrays = {name[2:-2]: jnp.asarray(each) for name, each in load_arrays(path).items()}
+    if {name: each.ndim for name, each in arrays.items()} != _WORLD or any(
+        arrays[name].shape != (2, len(about[name])) for name in ("states", "actions")
+    ):
+        raise ValueError(f"Expected {path} to be a learnt world; it has other arrays.")
 
-    def box(name: str) -> Box:
+    def box(name: Literal["states", "actions"]) -> Box:
         low, high = arrays[name]
-        return Box(low, high, tuple(about[name]))
+        return Box(low, high, about[name])
 
     world = LearntWorld(
         _noiseless(experiment, model),

@@ -14,12 +14,12 @@ from empowerment.model import (
     ModelSettings,
     Scaling,
     fit_dvbf,
-    hold_out,
     prepare,
+    split,
     untrained_dvbf,
 )
 from empowerment.optimise import Callback, Snapshot
-from empowerment.runs.experiment import model_from_json
+from empowerment.runs.experiment import ModelFacts, model_from_json, seed_of
 from empowerment.runs.folder import Log, Run, open_run, read_manifest
 from empowerment.runs.stage import RunHooks, path_of
 from empowerment.storage import load_tree, read_about
@@ -33,13 +33,15 @@ class Fitted:
     Attributes:
         model: The model.
         train: Training data.
-        held_out: Validation data.
+        validation: Data for early stopping and calibration.
+        test: Data that nothing was chosen by; none if there are too few episodes.
         about: Settings, sizes, and history of the training.
     """
 
     model: DVBF
     train: Trajectories
-    held_out: Trajectories
+    validation: Trajectories
+    test: Trajectories | None
     about: dict[str, Any]
 
 
@@ -87,15 +89,20 @@ def load_model(folder: Path) -> Fitted:
             f"Expected {folder} to have a finished model; there is none. Fit one by empower fit."
         )
     trajectories = Trajectories.load(folder / "data.npz")
-    train, held_out = hold_out((trajectories,), manifest["settings"]["seed"])
-    return Fitted(read_model(path), train, held_out, read_about(path))
+    about, seed = read_about(path), seed_of(manifest["settings"])
+    window = model_from_json(about.get("settings"), path.with_suffix(".json")).window
+    parts = split((trajectories,), seed, window=window)
+    # Before there was test data, all that training left out was for validation.
+    test = parts.test if about.get("test_episodes") else None
+    return Fitted(read_model(path), parts.train, parts.validation, test, about)
 
 
 def read_model(path: Path) -> DVBF:
     """Read a trained model."""
-    about = read_about(path)
-    sizes = about["observation_size"], about["action_size"]
-    return load_tree(eqx.filter_eval_shape(_like, model_from_json(about["settings"]), *sizes), path)
+    facts: ModelFacts = read_about(path, ModelFacts)
+    settings = model_from_json(facts.settings, path.with_suffix(".json"))
+    like = eqx.filter_eval_shape(_like, settings, facts.observation_size, facts.action_size)
+    return load_tree(like, path)
 
 
 def _like(settings: ModelSettings, observation_size: int, action_size: int) -> DVBF:
@@ -117,12 +124,23 @@ def train_model(
     key: Key,
 ) -> DVBF:
     """Train a model as a stage of a run, or load it if it is complete."""
-    path = path_of(run.folder, "model", number)
-    if path.with_suffix(".json").exists():
-        return read_model(path)
+
+    def describe(stage: str, at: Snapshot) -> str:
+        return f"{at.history[-1][1]['validation']:.3f} nats in validation"
+
+    hooks = RunHooks(run, number, progress, describe)
+    if hooks.is_complete("model"):
+        return read_model(path_of(run.folder, "model", number))
     scalings = None if start is None else (start.observations, start.actions)
-    split = hold_out(parts, seed)
-    data = prepare(*split, length=settings.window, seed=seed, scalings=scalings)
+    divided = split(parts, seed, window=settings.window)
+    data = prepare(
+        divided.train,
+        divided.validation,
+        length=settings.window,
+        seed=seed,
+        scalings=scalings,
+        absorbing_weight=settings.absorbing_weight,
+    )
     if data.skipped:
         run.log(
             f"{data.skipped} episodes are shorter than {settings.window} rows: not learnt from."
@@ -130,15 +148,19 @@ def train_model(
 
     def fit(callback: Callback) -> tuple[DVBF, dict[str, Any]]:
         model, about = fit_dvbf(data, settings, start=start, callback=callback, key=key)
-        return model, {**about, "data": [part.about for part in parts]}
-
-    def describe(stage: str, at: Snapshot) -> str:
-        return f"{at.history[-1][1]['held_out']:.3f} nats held out"
+        if about["calibration"]["warning"]:
+            run.log(about["calibration"]["warning"])
+        num_test = 0 if divided.test is None else len(divided.test.episodes)
+        return model, {
+            **about,
+            "test_episodes": num_test,
+            "data": [part.about for part in parts],
+        }
 
     like = start or untrained_dvbf(settings, data.observations, data.actions, key=jax.random.key(0))
-    return RunHooks(run, number, progress, describe).stage("model", like, fit)
+    return hooks.stage("model", like, fit)
 
 
 def _same_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Convert stored settings, also of version 1, to today's names."""
-    return {**settings, "model": asdict(model_from_json(settings["model"]))}
+    return {**settings, "model": asdict(model_from_json(settings.get("model")))}

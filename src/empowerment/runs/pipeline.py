@@ -14,6 +14,7 @@ from empowerment.data import (
     Trajectories,
     check,
     check_same_spaces,
+    close_environment,
     collect,
     interval_of,
     make_environment,
@@ -21,7 +22,7 @@ from empowerment.data import (
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
-from empowerment.runs.experiment import Experiment, to_json
+from empowerment.runs.experiment import Experiment, from_json, to_json
 from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
     TrainedRun,
@@ -70,7 +71,7 @@ def train_run(
     settings = to_json(experiment, seed)
 
     def read(stored: dict[str, Any]) -> dict[str, Any]:
-        return to_json(Experiment.from_json(stored), stored["seed"])
+        return to_json(*from_json(stored, folder / "manifest.json"))
 
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
@@ -80,7 +81,7 @@ def train_run(
             agent = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
         run.write_manifest(finished=True)
-    return TrainedRun(experiment, seed, agent)
+    return TrainedRun(experiment, seed, agent, experiment.env)
 
 
 def _train_rounds(run: Run, experiment: Experiment, seed: int, progress: Progress) -> TrainedAgent:
@@ -175,7 +176,7 @@ def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path)
         factory = environment_of(experiment)
         made = make_environment(factory)
         interval = interval_of(made)
-        made.close()
+        close_environment(made)
         # The controller is of one agent: it cannot act alone in the environment of several.
         environment = factory.id if experiment.agents == 1 else None
     bundle = to_bundle(

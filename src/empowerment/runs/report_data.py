@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from empowerment.agent import ACTORS, play
-from empowerment.data import spaces_of
+from empowerment.data import close_environment, spaces_of
 from empowerment.files import write_columns
 from empowerment.landscapes import compute_landscape, describe, grid_states
 from empowerment.landscapes.variational import variational_landscape
@@ -30,14 +30,26 @@ def report_run(
     *,
     grid: str,
     episodes: int = 100,
+    env: str | None = None,
     progress: Progress = lambda doing, done, total: None,
 ) -> Path:
-    """Compute what is missing in a run folder, then draw the report from files alone."""
-    run = load_run(folder)
+    """Compute what is missing in a run folder, then draw the report from files alone.
+
+    Args:
+        folder: The run folder.
+        grid: Number of states along each axis of the landscapes.
+        episodes: Number of episodes of the evaluation, if there is none yet.
+        env: Id of its environment, to allow the import of the module in `module:ID`.
+        progress: Receives progress.
+
+    Returns:
+        The page.
+    """
+    run = load_run(folder, env=env)
     system = system_of(run.environment.id)
     kept = [evaluated(folder, actor) for actor in ACTORS]
     if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
-        evaluate_run(folder, episodes=episodes, progress=progress)
+        evaluate_run(folder, episodes=episodes, env=env, progress=progress)
     if not (folder / "episode.csv").exists():
         _write_episode(run, folder)
     system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
@@ -66,9 +78,11 @@ def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progre
         about = describe(name, world, estimator="variational", steps=steps, seed=run.seed)
         if run.agent.model is None:
             channel = run.agent.channel
-            bounds = variational_landscape(
+            found = variational_landscape(
                 channel, run.agent.world, states, seed=run.seed, progress=progress
             )
+            bounds = found.value, found.lower, found.upper
+            about |= found.about
         else:
             progress("evaluating the learnt world", 0, 1)
             about["estimator"] = "learnt"
@@ -104,7 +118,7 @@ def _write_episode(run: TrainedRun, folder: Path) -> None:
         state=None if trial is None else trial.starts(1, run.seed)[0],
         before_step=before_step,
     )
-    environment.close()
+    close_environment(environment)
     if frames[0] is not None:
         write_video(np.stack(frames), folder / VIDEO, fps=fps)
     observations = path.observations[:-1]

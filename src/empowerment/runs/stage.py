@@ -3,18 +3,22 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
-from empowerment.files import write_atomic
+from empowerment.files import check_writable, convert, decode, read_bytes, write_atomic
 from empowerment.optimise import Callback, Snapshot
 from empowerment.runs.folder import Run
-from empowerment.storage import load_tree, save_tree
+from empowerment.storage import is_saved, load_tree, read_about, save_tree
 from empowerment.types import Progress
 
 T = TypeVar("T")
 
 METRICS = "metrics.jsonl"
 _CALLS_PER_CHECKPOINT = 5
+_MAX_METRICS = 1 << 30
+
+History = list[tuple[int, dict[str, float]]]
+"""After each call: number of updates, and diagnostics; see `empowerment.optimise.Snapshot`."""
 
 Describe = Callable[[str, Snapshot], str]
 """Describes the latest diagnostics of a stage in a few words, for the progress bar."""
@@ -30,6 +34,14 @@ def path_of(folder: Path, stage: str, number: int) -> Path:
     return folder / f"{named(stage, number)}.safetensors"
 
 
+class _Checkpoint(TypedDict):
+    """The description of a checkpoint: its snapshot but for the arrays."""
+
+    history: History
+    total: int
+    stopped: str
+
+
 class RunHooks:
     """Stores the stages of a round in a run folder; see `empowerment.agent.Hooks`."""
 
@@ -42,20 +54,20 @@ class RunHooks:
     def stage(self, name: str, like: T, train: Callable[[Callback], tuple[T, dict[str, Any]]]) -> T:
         """Load the result of a stage if it is complete; else train it from its checkpoint on."""
         path, stage = path_of(self._run.folder, name, self._number), named(name, self._number)
-        if path.with_suffix(".json").exists():
-            self._run.remove_checkpoints(stage)
+        if self.is_complete(name):
             return load_tree(like, path)
+        for file in (path, path.with_suffix(".json")):
+            check_writable(file)  # Now, rather than after the training.
         self._progress(stage, 0, 1)
         newest: Snapshot | None = None
 
         def resume(fresh: Snapshot) -> Snapshot:
-            stored = self._run.load_checkpoint(stage, (fresh.state, fresh.best))
+            stored = self._run.load_checkpoint(stage, (fresh.state, fresh.best), _Checkpoint)
             at = fresh
             if stored is not None:
                 (state, best), about = stored
-                history = [(count, seen) for count, seen in about["history"]]
-                at = Snapshot(state, history, about["total"], about["stopped"], best)
-            self._rewrite_metrics(name, at)
+                at = Snapshot(state, about["history"], about["total"], about["stopped"], best)
+            self._rewrite_metrics(name, at.history)
             return at
 
         def save(at: Snapshot) -> None:
@@ -80,6 +92,27 @@ class RunHooks:
         self._run.remove_checkpoints(stage)
         return result
 
+    def is_complete(self, name: str) -> bool:
+        """Return whether a stage is complete, and tidy up after it if so.
+
+        A stage of which a file was lost is not: it is trained anew, to the same bits.
+
+        Raises:
+            ValueError: If its files are there but damaged.
+        """
+        path, stage = path_of(self._run.folder, name, self._number), named(name, self._number)
+        if not is_saved(path):
+            return False
+        about = read_about(path)
+        try:
+            history = convert(about.get("history"), History, what="a history", source=path)
+        except ValueError:  # Not all stages have one, and in version 1 it was another.
+            pass
+        else:
+            self._rewrite_metrics(name, history)
+        self._run.remove_checkpoints(stage)
+        return True
+
     def _line(self, stage: str, entry: tuple[int, dict[str, float]]) -> str:
         count, seen = entry
         return json.dumps({"stage": stage, "update": count, **seen, "round": self._number}) + "\n"
@@ -88,14 +121,22 @@ class RunHooks:
         with (self._run.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(self._line(stage, at.history[-1]))
 
-    def _rewrite_metrics(self, stage: str, at: Snapshot) -> None:
-        """Write the history of a stage that begins or resumes after those of complete stages."""
-        path = self._run.folder / METRICS
-        before = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-        kept = [line + "\n" for line in before[:-1] if not self._is_of(line, stage)]
-        lines = [*kept, *(self._line(stage, entry) for entry in at.history)]
-        write_atomic(path, "".join(lines).encode())
+    def _rewrite_metrics(self, stage: str, history: History) -> None:
+        """Write the history of a stage as the last of its round.
 
-    def _is_of(self, line: str, stage: str) -> bool:
-        entry = json.loads(line)
-        return (entry["stage"], entry["round"]) == (stage, self._number)
+        Since the stages of a run go through this in their order, all lines end up in it, whichever
+        of them were lost.
+        """
+        path = self._run.folder / METRICS
+        text = read_bytes(path, most=_MAX_METRICS) if path.exists() else b""
+        lines: list[tuple[int, str]] = []
+        for line in text.splitlines():
+            try:
+                entry = decode(line, dict[str, Any], what="metrics", source=path)
+                if (entry["stage"], entry["round"]) != (stage, self._number):
+                    lines.append((int(entry["round"]), line.decode() + "\n"))
+            except (ValueError, TypeError, KeyError):  # Cut off by a kill, or damaged.
+                continue
+        lines += [(self._number, self._line(stage, entry)) for entry in history]
+        lines.sort(key=lambda line: line[0])
+        write_atomic(path, "".join(line for _, line in lines).encode())

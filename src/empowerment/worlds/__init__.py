@@ -18,6 +18,7 @@ from empowerment.worlds.linear import (
 )
 from empowerment.worlds.pendulum import Pendulum as Pendulum
 from empowerment.worlds.rollouts import (
+    examine_noise as examine_noise,
     has_closed_form_density as has_closed_form_density,
     mean_observation as mean_observation,
     observation_density as observation_density,

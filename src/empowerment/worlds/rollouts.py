@@ -3,14 +3,23 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from empowerment.distributions import Gaussian, Uniform
+from empowerment.distributions import Gaussian
 from empowerment.types import Action, Key, Observation, Plan, State
-from empowerment.worlds.base import AbstractWorld, Box
+from empowerment.worlds.base import AbstractWorld, Bounded, Box
 
-_NUM_NOISE_SAMPLES = 64
-"""Random states and actions at which the noise of a world is examined."""
+_NUM_NOISE_SAMPLES = 4096
+"""Random states and plans at which the noise of a world is examined."""
+
+_TOLERANCE = 1e-3
+"""Largest deviation from affine perception of the noise, in its standard deviations."""
+
+_NOISE_RANGE = 4.0
+"""Standard deviations of process noise within which its perception is examined."""
+
+_ROUNDING = 1e-5
+"""Relative rounding error of an observation, which is no deviation."""
 
 _LIMIT_SHARE = 0.8
 """The fraction of values in switching plans that are action bounds."""
@@ -54,8 +63,8 @@ def mean_observation(world: AbstractWorld, state: State, plan: Plan) -> Observat
 def observation_density(world: AbstractWorld, state: State, plan: Plan) -> Gaussian:
     r"""Return the density of the perceived successor, $p(x'|z, u_{1:n})$, in closed form.
 
-    Valid for noise-free transitions, and for a single step if the process noise is
-    independent on each perceived axis; see `has_closed_form_density`.
+    Exact where `has_closed_form_density`; elsewhere the process noise of the last step is
+    linearised and that of the others left out.
     """
 
     def step(state: State, action: Action) -> tuple[State, None]:
@@ -70,32 +79,87 @@ def observation_density(world: AbstractWorld, state: State, plan: Plan) -> Gauss
 
 
 def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bool:
-    """Check at sampled states whether `observation_density` is valid for this many steps."""
-    scales, covariance = _noise(world, jax.random.split(key, _NUM_NOISE_SAMPLES))
-    diagonal = jax.vmap(jnp.diag)(jax.vmap(jnp.diag)(covariance))
-    independent = bool(jnp.all(jnp.abs(covariance - diagonal) <= 1e-6 * jnp.abs(covariance).max()))
-    return bool(jnp.all(scales == 0)) or (steps == 1 and independent)
+    """Check whether `observation_density` is exact for plans of this many steps.
+
+    It is if transitions are free of noise wherever plans lead; or, for a single step, if the
+    process noise reaches the perceived axes through an affine emission of constant scale,
+    independently on each. This is examined along random plans from random states.
+
+    Args:
+        world: A world, with or without actions before the squash.
+        steps: The number of actions in a plan.
+        key: Consumed.
+    """
+    inner = world.world if isinstance(world, Bounded) else world
+    state_key, plan_key, noise_key = jax.random.split(key, 3)
+    keys = jax.random.split(state_key, _NUM_NOISE_SAMPLES)
+    states = jax.vmap(lambda key: inner.state_distribution().sample(key=key))(keys)
+    low, high = inner.actions.low, inner.actions.high
+    limited = jnp.isfinite(low) & jnp.isfinite(high)
+    limits = Box(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0), inner.actions.names)
+    plans = switching_plans(limits, steps, _NUM_NOISE_SAMPLES, key=plan_key)
+    noise = examine_noise(inner, states, plans, key=noise_key)
+    return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+
+
+class PerceivedNoise(eqx.Module):
+    """The noise of the future of a plan.
+
+    Attributes:
+        process: The largest scale of process noise along each axis of the state, at any step.
+        is_affine: Whether the process noise of the first step reaches the perceived axes through
+            an affine emission of constant scale, independently on each.
+        scale: The scale of the perceived noise, in closed form.
+    """
+
+    process: Float[Array, "*batch state"]
+    is_affine: Bool[Array, "*batch"]
+    scale: Float[Array, "*batch observation"]
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether there is no process noise along any plan."""
+        return not bool(jnp.any(self.process > 0))
 
 
 @eqx.filter_jit
-def _noise(
-    world: AbstractWorld, keys: Array
-) -> tuple[Float[Array, "samples state"], Float[Array, "samples observation observation"]]:
-    """Compute scales of process noise at random states, and its perceived covariance."""
-    low, high = world.actions.low, world.actions.high
-    limited = jnp.isfinite(low) & jnp.isfinite(high)
-    actions = Uniform(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0))
+def examine_noise(
+    world: AbstractWorld,
+    states: Float[Array, "plans state"],
+    plans: Float[Array, "plans steps action"],
+    *,
+    key: Key,
+) -> PerceivedNoise:
+    """Examine the noise along each of many plans, each from a state of its own."""
 
-    def of_sample(key: Key) -> tuple[State, Float[Array, "observation observation"]]:
-        state_key, action_key = jax.random.split(key)
-        successor = world.transition(
-            world.state_distribution().sample(key=state_key), actions.sample(key=action_key)
-        )
+    def of_plan(state: State, plan: Plan, noise: State) -> PerceivedNoise:
+        def step(state: State, action: Action) -> tuple[State, State]:
+            successor = world.transition(state, action)
+            return successor.mean, successor.scale
+
+        scales = jax.lax.scan(step, state, plan)[1]
+        successor = world.transition(state, plan[0])
+        shift = successor.scale * noise
+        near, far = world.emission(successor.mean), world.emission(successor.mean + shift)
         gain = jax.jacfwd(lambda state: world.emission(state).mean)(successor.mean)
         factor = gain * successor.scale[None, :]
-        return successor.scale, factor @ factor.T
+        covariance = factor @ factor.T
+        scale = jnp.sqrt(near.scale**2 + jnp.diag(covariance))
+        tolerance = _TOLERANCE * scale + _ROUNDING * jnp.abs(far.mean)
+        bend = jnp.abs(far.mean - near.mean - gain @ shift)
+        correlation = jnp.abs(covariance - jnp.diag(jnp.diag(covariance)))
+        is_affine = (
+            jnp.all(bend <= tolerance)
+            & jnp.all(jnp.abs(far.scale - near.scale) <= _TOLERANCE * near.scale)
+            & jnp.all(correlation <= _TOLERANCE * jnp.outer(scale, scale))
+        )
+        density = observation_density(world, state, plan)
+        return PerceivedNoise(scales.max(axis=0), is_affine, density.scale)
 
-    return jax.vmap(of_sample)(keys)
+    noise = jax.random.uniform(
+        key, states.shape, states.dtype, minval=-_NOISE_RANGE, maxval=_NOISE_RANGE
+    )
+    return jax.vmap(of_plan)(states, plans, noise)
 
 
 def perceive(world: AbstractWorld, state: State, plan: Plan, *, key: Key) -> Observation:
