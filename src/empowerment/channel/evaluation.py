@@ -52,8 +52,8 @@ def empowerment(
         raise ValueError(f"Expected num_samples to be at least 2; got {num_samples}.")
     inputs = jax.tree.leaves((channel, world, state, key))
     if num_samples is None and not any(isinstance(leaf, jax.core.Tracer) for leaf in inputs):
-        estimates = precise_empowerment_at(channel, world, state[None], key[None])
-        return jax.tree.map(lambda part: part[0], estimates)
+        value, error = precise_empowerment_at(channel, world, state[None], key[None])
+        return Estimate(jnp.asarray(value[0]), jnp.asarray(error[0]))
     return channel.estimate(world, state, num_samples=num_samples or _FEWEST_SAMPLES, key=key)
 
 
@@ -74,7 +74,7 @@ def precise_empowerment_at(
     world: AbstractWorld,
     states: Float[Array, "states state"],
     keys: Array,
-) -> Estimate:
+) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
     """Estimate the bound at many states with as many samples as each needs.
 
     Samples are added until the standard error is below a hundredth of a nat, or there are 65536.
@@ -84,6 +84,9 @@ def precise_empowerment_at(
         world: A world whose actions live before the squash.
         states: The states.
         keys: One for each state; consumed.
+
+    Returns:
+        The bound at each state, and its standard error.
     """
     num_samples = _FEWEST_SAMPLES
     estimate = _estimate_at(channel, world, states, keys, num_samples)
@@ -97,7 +100,7 @@ def precise_empowerment_at(
         padded = np.resize(rough, rough.size + -rough.size % min(_BATCH, len(value)))
         finer = _estimate_at(channel, world, states[padded], keys[padded], num_samples)
         value[padded], error[padded] = finer.value, finer.standard_error
-    return Estimate(jnp.asarray(value), jnp.asarray(error))
+    return value, error
 
 
 @eqx.filter_jit

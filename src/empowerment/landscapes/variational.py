@@ -117,8 +117,7 @@ def variational_landscape(
     rows = []
     for first in range(0, len(padded), batch):
         part = slice(first, first + batch)
-        estimate = precise_empowerment_at(channel, world, padded[part], value_keys[part])
-        columns = [estimate.value, estimate.standard_error]
+        columns = [*precise_empowerment_at(channel, world, padded[part], value_keys[part])]
         if shape is not None:
             interval = certify_at(channel, world, padded[part], interval_keys[part], shape=shape)
             columns += [interval.lower, interval.upper]
