@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit slow fuzz check docs bench reproduce lock clean
+.PHONY: help setup demo test lint format type unit slow fuzz mutants check docs bench reproduce lock clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ fuzz: setup  ## Run the tests with a random seed, which is printed; EMPOWERMENT_
 	echo "Random seed $$seed; repeat with: EMPOWERMENT_SEED=$$seed make fuzz"; \
 	EMPOWERMENT_SEED=$$seed EMPOWERMENT_PROFILE=fuzz \
 	  $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --hypothesis-seed=$$seed
+
+mutants: setup  ## Plant mistakes in a copy of the source and check that tests notice each (long)
+	$(BIN)/python -m tests.mutants
 
 check: test slow docs  ## What a commit must pass
 

@@ -66,9 +66,8 @@ def measure_pendulum(seeds: tuple[int, ...]) -> Table:
                 world, family="auto", steps=steps, budget="full", seed=seed, progress=_quiet
             )
             seconds = time.perf_counter() - start
-            value, lower, upper = variational_landscape(
-                channel, world, states, seed=seed, progress=_quiet
-            )
+            found = variational_landscape(channel, world, states, seed=seed, progress=_quiet)
+            value, lower, upper = found.value, found.lower, found.upper
             assert lower is not None
             assert upper is not None
             gap = truth - value

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from empowerment.distributions import Gaussian, Uniform
 from empowerment.types import Action, State
 from empowerment.worlds import AbstractWorld, Box
+from empowerment.worlds.base import as_array
 
 
 class Scalar(AbstractWorld):
@@ -24,7 +25,7 @@ class Scalar(AbstractWorld):
     def initial(self) -> Uniform:
         return self.states.uniform()
 
-    noise: float = eqx.field(default=0.1, converter=jnp.asarray)
+    noise: jax.Array = eqx.field(default=0.1, converter=as_array)
 
     def transition(self, state: State, action: Action) -> Gaussian:
         return Gaussian(state + action, jnp.zeros(1))
@@ -91,15 +92,16 @@ class Jump(Scalar):
 class Blend(Scalar):
     """A random smooth world: moves, process noise and perception by random coefficients."""
 
-    coefficients: jax.Array = eqx.field(default=(0.0,) * 7, converter=jnp.asarray)
+    coefficients: jax.Array = eqx.field(default=(0.0,) * 7, converter=as_array)
     is_noisy: bool = eqx.field(default=True, static=True)
     is_affine: bool = eqx.field(default=True, static=True)
 
     def transition(self, state: State, action: Action) -> Gaussian:
         a, b, c, d, *_ = self.coefficients
-        bend = jnp.zeros(1) if self.is_affine else 0.5 * b * jnp.sin(2 * action + state)
-        noise = 0.05 + 0.2 * jnp.abs(c) + 0.2 * jnp.abs(d * action) * (not self.is_affine)
-        return Gaussian((0.6 + 0.3 * a) * state + action + bend, noise * self.is_noisy)
+        mean, noise = (0.6 + 0.3 * a) * state + action, jnp.full(1, 0.05) + 0.2 * jnp.abs(c)
+        if not self.is_affine:
+            mean, noise = mean + 0.5 * b * jnp.sin(2 * action + state), noise + jnp.abs(d * action)
+        return Gaussian(mean, noise if self.is_noisy else jnp.zeros(1))
 
     def emission(self, state: State) -> Gaussian:
         *_, e, f, g = self.coefficients

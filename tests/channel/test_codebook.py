@@ -9,6 +9,7 @@ import pytest
 from empowerment.capacity import AdditiveChannel, exact_empowerment
 from empowerment.channel import (
     Codebook,
+    Estimate,
     empowerment,
     fit_inputs,
     information_bound,
@@ -70,6 +71,14 @@ def test_one_draw_is_unbiased():
     value = empowerment(channel, world, state, key=key).value
     error = float(draws.std()) / math.sqrt(draws.size)
     assert abs(float(draws.mean() - value)) < 4 * error + 1e-4
+
+
+@pytest.mark.statistical
+def test_standard_error_is_the_spread_of_estimates():
+    draws = np.random.default_rng(0).normal(size=(2000, 64))
+    found = jax.vmap(Estimate.of)(jnp.asarray(draws, float))
+    # Three standard errors of a standard deviation from 2000 estimates.
+    assert float(found.standard_error.mean()) == pytest.approx(float(found.value.std()), rel=0.05)
 
 
 def test_pairs_are_log_densities(getkey):

@@ -45,8 +45,8 @@ def limits(futures: Futures) -> tuple[Float[Array, " axes"], Float[Array, " axes
 
 
 def tabulate(
-    lattice: list[Float[Array, " points"]], futures: Futures
-) -> list[Float[Array, "plans points"]]:
+    lattice: list[Float[Array, " _"]], futures: Futures
+) -> list[Float[Array, "plans _"]]:
     """Tabulate the density of each future along each axis of the lattice."""
     tables = []
     for axis, points in enumerate(lattice):
@@ -56,7 +56,7 @@ def tabulate(
 
 
 def log_marginal(
-    tables: list[Float[Array, "plans points"]], weights: Float[Array, " plans"]
+    tables: list[Float[Array, "plans _"]], weights: Float[Array, " plans"]
 ) -> Array:
     """Compute the logarithm of the mixture on the lattice."""
     weighted = tables[0] * weights[:, None]
@@ -65,7 +65,7 @@ def log_marginal(
 
 
 def divergences(
-    log_marginal: Array, tables: list[Float[Array, "plans points"]]
+    log_marginal: Array, tables: list[Float[Array, "plans _"]]
 ) -> Float[Array, " plans"]:
     """Compute the divergence of each future from the mixture."""
     entropy = sum(jax.scipy.special.entr(table).sum(axis=1) for table in tables)
@@ -75,7 +75,7 @@ def divergences(
 
 
 def reweight(
-    tables: list[Float[Array, "plans points"]], log_weights: Float[Array, " plans"]
+    tables: list[Float[Array, "plans _"]], log_weights: Float[Array, " plans"]
 ) -> Float[Array, " plans"]:
     """Iterate after Blahut and Arimoto, with momentum; keep the least largest divergence.
 

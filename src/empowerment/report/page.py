@@ -48,7 +48,7 @@ _FIRST = (
     ),
     Section(
         "certificate",
-        "Certificate: empowerment lies between the two bounds",
+        "Certificate: a lower bound, and an upper one with a confidence of 99 %",
         _LANDSCAPE[:1],
         draw_certificate,
     ),
