@@ -66,10 +66,11 @@ bench: setup  ## Time the judges, channel, policy, model, environments and contr
 	$(BIN)/python -m benchmarks.controller
 
 PRESET ?=
-reproduce: setup  ## Reproduce every figure in docs/results.md (long), or one preset: PRESET=pendulum
+reproduce: setup  ## Measure the tables of docs/results.md again (long), or one preset: PRESET=pendulum
 ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.judges
 	$(BIN)/python -m benchmarks.bound
+	$(BIN)/python -m benchmarks.certificates
 	$(BIN)/python -m benchmarks.agent pendulum
 	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum --variants --seeds 3

@@ -175,8 +175,8 @@ def descend(
     parameters, rest = eqx.partition(model, trainable)
     moving, fixed = eqx.partition(target, eqx.is_inexact_array)
 
-    def gradient_of(parameters: Any, target: Any, inputs: Any, key: Key) -> tuple[Any, Any]:
-        def of_parameters(parameters: Any, key: Key) -> tuple[Scalar, Any]:
+    def gradient_of(parameters: Any, target: Any, inputs: Any, key: Key | None) -> tuple[Any, Any]:
+        def of_parameters(parameters: Any, key: Key | None) -> tuple[Scalar, Any]:
             return loss(eqx.combine(parameters, rest), target, inputs, key)
 
         gradient = jax.grad(of_parameters, has_aux=True)

@@ -35,11 +35,13 @@ from empowerment.worlds import (
     double_integrator,
 )
 
-pytestmark = pytest.mark.slow
-
 WORLD = Bounded(Pendulum())
 STATE = jnp.array([0.7, -1.0])
-STEPS = (1, 3)
+STEPS = (1, pytest.param(3, marks=pytest.mark.slow))
+EACH = [
+    pytest.param(family, marks=[] if family in ("paper", "intent") else [pytest.mark.slow])
+    for family in FAMILIES
+]
 
 
 @functools.cache
@@ -74,7 +76,7 @@ def sides(family: str, steps: int) -> dict[str, AbstractDistribution]:
 
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("side", ["source", "planning"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_a_draw_comes_with_its_own_density(family: str, side: str, steps: int):
     distribution = sides(family, steps)[side]
     keys = jax.random.split(jax.random.key(2), 64)
@@ -87,7 +89,7 @@ def test_a_draw_comes_with_its_own_density(family: str, side: str, steps: int):
 
 
 @pytest.mark.parametrize("side", ["source", "planning"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_density_of_one_action_integrates_to_one_and_is_that_of_the_draws(family: str, side: str):
     distribution = sides(family, 1)[side]
     places = np.linspace(-30, 30, 60_001, dtype=np.float32)
@@ -103,7 +105,7 @@ def test_density_of_one_action_integrates_to_one_and_is_that_of_the_draws(family
 
 
 @pytest.mark.parametrize("side", ["source", "planning"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_density_of_two_actions_integrates_to_one(family: str, side: str):
     distribution = sides(family, 2)[side]
     ticks = np.linspace(-12, 12, 601, dtype=np.float32)
@@ -116,7 +118,7 @@ def test_density_of_two_actions_integrates_to_one(family: str, side: str):
 
 
 @pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_information_is_finite_and_differentiable(family: str, steps: int):
     channel = channel_of(family, steps)
 
@@ -142,7 +144,7 @@ def test_information_is_finite_and_differentiable(family: str, steps: int):
 
 
 @pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_plans_have_their_shape_and_vary(family: str, steps: int):
     channel = channel_of(family, steps)
     keys = jax.random.split(jax.random.key(5), 8)
@@ -289,8 +291,10 @@ def truth() -> tuple[jax.Array, np.ndarray]:
     return states, np.array([capacity.value for capacity in found])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(f, marks=[] if f == "intent" else [pytest.mark.slow]) for f in FAMILIES],
+)
 def test_training_raises_the_bound_but_never_above_the_capacity(family: str):
     channel = make_channel(WORLD, family=family, steps=2, width=32, depth=1, key=jax.random.key(8))
     with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
@@ -314,7 +318,13 @@ def test_training_raises_the_bound_but_never_above_the_capacity(family: str):
 
 
 @pytest.mark.parametrize(
-    ("steps", "few", "many"), [(1, 32, 32), (2, 32, 49), (5, 81, 144), (10, 324, 529)]
+    ("steps", "few", "many"),
+    [
+        (1, 32, 32),
+        (5, 81, 144),
+        pytest.param(2, 32, 49, marks=pytest.mark.slow),
+        pytest.param(10, 324, 529, marks=pytest.mark.slow),
+    ],
 )
 def test_codes_are_as_many_as_can_be_told_apart(steps: int, few: int, many: int):
     channel = make_channel(WORLD, family="auto", steps=steps, key=jax.random.key(0))
@@ -323,14 +333,7 @@ def test_codes_are_as_many_as_can_be_told_apart(steps: int, few: int, many: int)
     assert channel.intents.shape[1] == min(steps, 2)
 
 
-def test_auto_reads_intents_where_noise_enters_on_the_way():
-    noisy = Bounded(Pendulum(process_noise=0.1))
-    channel = make_channel(noisy, family="auto", steps=2, key=jax.random.key(0))
-    assert isinstance(channel, Channel)
-    assert isinstance(channel.source, IntentSource)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_channels_fit_a_world_with_two_actions(family: str):
     world = Bounded(Ball())
     channel = make_channel(world, family=family, steps=2, width=8, key=jax.random.key(0))

@@ -11,8 +11,6 @@ import pytest
 from empowerment.channel.flow import SPLINE_SIZE, Coupling, Flow, couplings, spline, unspline
 from empowerment.distributions import FullGaussian
 
-pytestmark = pytest.mark.slow
-
 REACH = 4.0
 
 

@@ -12,6 +12,7 @@ from tests.odd_worlds import Blend, Foggy, Murky, Product, Scalar, Squash, truth
 
 from empowerment.channel import (
     AbstractChannel,
+    Channel,
     Codebook,
     ceiling,
     empowerment,
@@ -20,6 +21,7 @@ from empowerment.channel import (
     make_channel,
     train_channel,
 )
+from empowerment.channel.source import IntentSource
 from empowerment.worlds import AbstractWorld, Bounded, Pendulum
 
 
@@ -115,3 +117,5 @@ def test_auto_takes_the_tighter_family(monkeypatch: pytest.MonkeyPatch):
     for better in (0.5, 2.0):
         made = make_channel(noisy, family="auto", steps=2, width=16, key=jax.random.key(0))
         assert isinstance(made, Codebook) == (better < 1)
+    assert isinstance(made, Channel)
+    assert isinstance(made.source, IntentSource)

@@ -14,12 +14,10 @@ from empowerment.channel.tabular import discrete_bound, train_discrete
 from empowerment.networks import network
 from empowerment.worlds import WORLDS, Bounded, Grid, Pendulum
 
-pytestmark = pytest.mark.slow
-
 WORLD = Bounded(Pendulum())
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("steps", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 @pytest.mark.parametrize("name", ["room", "maze", "doorways", "slippery"])
 def test_discrete_bound_explains_the_exact_capacity(name: str, steps: int):
     world = WORLDS[name]()
@@ -54,6 +52,7 @@ def test_discrete_bound_is_the_information_if_planning_is_bayes():
     assert divergence > 0.01
 
 
+@pytest.mark.slow
 def test_model_free_gradients_never_pass_through_the_world():
     channel = make_channel(WORLD, family="paper", steps=2, width=8, key=jax.random.key(0))
     assert isinstance(channel, Channel)

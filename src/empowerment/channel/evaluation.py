@@ -63,10 +63,10 @@ def ceiling(channel: AbstractChannel) -> float:
 
 
 def is_at_ceiling(
-    channel: AbstractChannel, values: Float[np.ndarray, " states"]
-) -> Bool[np.ndarray, " states"]:
+    channel: AbstractChannel, values: Float[np.ndarray, "*states"]
+) -> Bool[np.ndarray, "*states"]:
     """Check which bounds are so close to the ceiling of a channel that it limits them."""
-    return np.asarray(values) > ceiling(channel) - _NEAR_CEILING
+    return np.asarray(values > ceiling(channel) - _NEAR_CEILING)
 
 
 def precise_empowerment_at(

@@ -44,9 +44,7 @@ def limits(futures: Futures) -> tuple[Float[Array, " axes"], Float[Array, " axes
     return low - _MARGIN * (high - low), high + _MARGIN * (high - low)
 
 
-def tabulate(
-    lattice: list[Float[Array, " _"]], futures: Futures
-) -> list[Float[Array, "plans _"]]:
+def tabulate(lattice: list[Float[Array, " _"]], futures: Futures) -> list[Float[Array, "plans _"]]:
     """Tabulate the density of each future along each axis of the lattice."""
     tables = []
     for axis, points in enumerate(lattice):
@@ -55,9 +53,7 @@ def tabulate(
     return tables
 
 
-def log_marginal(
-    tables: list[Float[Array, "plans _"]], weights: Float[Array, " plans"]
-) -> Array:
+def log_marginal(tables: list[Float[Array, "plans _"]], weights: Float[Array, " plans"]) -> Array:
     """Compute the logarithm of the mixture on the lattice."""
     weighted = tables[0] * weights[:, None]
     marginal = weighted.sum(axis=0) if len(tables) == 1 else weighted.T @ tables[1]

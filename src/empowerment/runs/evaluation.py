@@ -1,6 +1,7 @@
 """Evaluating a run in its environment, with the figures that its system knows."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.agent import bounds_at, evaluate_policy, play
+from empowerment.channel import ceiling, is_at_ceiling
 from empowerment.data import (
     Trajectories,
     close_environment,
@@ -75,6 +77,11 @@ def evaluate_agent(
         for actor, each in evaluations.items()
     }
     policy = figures.pop("policy") | _trial(run, system, environment, episodes, seed)
+    if math.isfinite(ceiling(run.agent.channel)):
+        policy["empowerment_ceiling"] = ceiling(run.agent.channel)
+        policy["empowerment_at_ceiling"] = bool(
+            is_at_ceiling(run.agent.channel, np.array(policy["empowerment_mean"]))
+        )
     about = {"environment": factory.id, "seed": seed}
     spaces = spaces_of(environment, factory.id)
     close_environment(environment)
@@ -152,6 +159,11 @@ def summarise(figures: dict[str, Any]) -> list[str]:
         f"Along {figures['episodes']} episodes the policy has {figures['empowerment_mean']:.3f} "
         f"nats of empowerment on average; a random one {uniform['empowerment_mean']:.3f}."
     ]
+    if figures.get("empowerment_at_ceiling"):
+        sentences.append(
+            f"That is at the ceiling of its codebook, {figures['empowerment_ceiling']:.2f} nats: "
+            "there may be more."
+        )
     if figures["survived_fraction"] < 1 or uniform["survived_fraction"] < 1:
         sentences.append(
             f"It survives {figures['survived_fraction']:.0%} of them, "

@@ -1,0 +1,22 @@
+"""Sentences about an evaluation."""
+
+import pytest
+
+from empowerment.runs import summarise
+
+FIGURES = {
+    "environment": "Mine-v0",
+    "episodes": 3,
+    "empowerment_mean": 5.5,
+    "survived_fraction": 1.0,
+    "uniform": {"empowerment_mean": 5.2, "survived_fraction": 1.0},
+}
+
+
+@pytest.mark.parametrize("is_at_ceiling", [True, False])
+def test_a_mean_at_its_ceiling_is_told(is_at_ceiling: object):
+    ceiling = {"empowerment_ceiling": 5.545, "empowerment_at_ceiling": is_at_ceiling}
+    sentences = summarise({**FIGURES, **ceiling})
+    assert any("at the ceiling of its codebook, 5.54 nats" in each for each in sentences) is (
+        is_at_ceiling
+    )
