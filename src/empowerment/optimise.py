@@ -180,7 +180,7 @@ def descend(
             return loss(eqx.combine(parameters, rest), target, inputs, key)
 
         gradient = jax.grad(of_parameters, has_aux=True)
-        if micro_batches is None:
+        if micro_batches is None or key is None:
             return gradient(parameters, key)
 
         def add(total: Any, key: Key) -> tuple[Any, None]:

@@ -207,5 +207,5 @@ def test_correlated_noise_is_refused():
         states=Box((-1.0, -1.0), (1.0, 1.0), ("a", "b")),
         actions=Box((-1.0, -1.0), (1.0, 1.0), ("u", "v")),
     )
-    with pytest.raises(ValueError, match=r"independent along each axis .* Use the gaussian"):
+    with pytest.raises(ValueError, match=r"independent along each axis.* Use the variational"):
         exact_empowerment(world, jnp.zeros(2), steps=1, key=jax.random.key(0))

@@ -167,7 +167,10 @@ def test_the_paper_ties_neighbours_only():
     assert couples("paper", 0, 2) == 0
 
 
-@pytest.mark.parametrize("family", ["autoregressive", "gaussian", "flow"])
+@pytest.mark.parametrize(
+    "family",
+    ["autoregressive", "gaussian", pytest.param("flow", marks=pytest.mark.slow)],
+)
 def test_richer_families_tie_all_actions(family: str):
     assert abs(couples(family, 0, 2)) > 1e-3
 
@@ -293,7 +296,7 @@ def truth() -> tuple[jax.Array, np.ndarray]:
 
 @pytest.mark.parametrize(
     "family",
-    [pytest.param(f, marks=[] if f == "intent" else [pytest.mark.slow]) for f in FAMILIES],
+    [pytest.param(f, marks=[] if f == "gaussian" else [pytest.mark.slow]) for f in FAMILIES],
 )
 def test_training_raises_the_bound_but_never_above_the_capacity(family: str):
     channel = make_channel(WORLD, family=family, steps=2, width=32, depth=1, key=jax.random.key(8))
@@ -333,7 +336,8 @@ def test_codes_are_as_many_as_can_be_told_apart(steps: int, few: int, many: int)
     assert channel.intents.shape[1] == min(steps, 2)
 
 
-@pytest.mark.parametrize("family", EACH)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_channels_fit_a_world_with_two_actions(family: str):
     world = Bounded(Ball())
     channel = make_channel(world, family=family, steps=2, width=8, key=jax.random.key(0))

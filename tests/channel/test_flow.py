@@ -27,6 +27,7 @@ def flow_of(size: int) -> Flow:
     return Flow(gaussian, bent_layers(size), jnp.array([0.3, -1.0, 0.5]))
 
 
+@pytest.mark.slow
 def test_zeros_are_the_identity():
     values = jnp.linspace(-6.0, 6.0, 61)
     bent, log_slope = spline(jnp.zeros((61, SPLINE_SIZE)), values)
@@ -34,6 +35,7 @@ def test_zeros_are_the_identity():
     assert float(log_slope) == pytest.approx(0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_spline_is_monotone_continuous_and_the_identity_far_away():
     parameters = 2 * jax.random.normal(jax.random.key(0), (1, SPLINE_SIZE))
     places = jnp.linspace(-6.0, 6.0, 12_001)
@@ -84,6 +86,7 @@ def test_layers_are_undone_and_their_determinant_is_that_of_the_jacobian(size: i
         assert float(log_back) == pytest.approx(-expected, abs=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 5])
 def test_every_axis_is_bent_and_depends_on_the_others(size: int):
     slopes = transforms(size)[2]
@@ -93,6 +96,7 @@ def test_every_axis_is_bent_and_depends_on_the_others(size: int):
     assert (largest > 1e-4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2])
 def test_condition_matters(size: int):
     flow = flow_of(size)
@@ -101,6 +105,7 @@ def test_condition_matters(size: int):
     assert abs(float(flow.log_prob(value) - other.log_prob(value))) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [-REACH, REACH, 0.0, 100.0, -1e6])
 def test_gradients_are_finite_at_edges_and_far_away(value: float):
     flow = flow_of(2)

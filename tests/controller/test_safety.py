@@ -278,7 +278,14 @@ def hostile_inputs(size: int, random: Generator) -> list:
     ]
 
 
-@pytest.mark.parametrize("bundle", [FILTER, filter_bundle(as_published=True), PENDULUM])
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        FILTER,
+        pytest.param(filter_bundle(as_published=True), marks=pytest.mark.slow),
+        pytest.param(PENDULUM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_hundred_thousand_hostile_inputs_do_no_harm(bundle: Bundle, random: Generator):
     engines: tuple[EngineName, ...] = ("numpy", "numba")
     both = [Controller(bundle, safety=Safety(max_missing=50), engine=engine) for engine in engines]

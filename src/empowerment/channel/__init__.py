@@ -20,6 +20,7 @@ from empowerment.channel.certificate import (
 )
 from empowerment.channel.codebook import Codebook as Codebook
 from empowerment.channel.evaluation import (
+    NEAR_CEILING as NEAR_CEILING,
     ceiling as ceiling,
     empowerment as empowerment,
     empowerment_at as empowerment_at,

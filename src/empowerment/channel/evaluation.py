@@ -19,7 +19,7 @@ _FEWEST_SAMPLES, _MOST_SAMPLES = 256, 65536
 _GROWTH = 4
 _BATCH = 8
 
-_NEAR_CEILING = 0.25
+NEAR_CEILING = 0.25
 """Nats below its ceiling from which a bound says more about the channel than about the world."""
 
 
@@ -66,7 +66,7 @@ def is_at_ceiling(
     channel: AbstractChannel, values: Float[np.ndarray, "*states"]
 ) -> Bool[np.ndarray, "*states"]:
     """Check which bounds are so close to the ceiling of a channel that it limits them."""
-    return np.asarray(values > ceiling(channel) - _NEAR_CEILING)
+    return np.asarray(values > ceiling(channel) - NEAR_CEILING)
 
 
 def precise_empowerment_at(

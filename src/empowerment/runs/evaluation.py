@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.agent import bounds_at, evaluate_policy, play
-from empowerment.channel import ceiling, is_at_ceiling
+from empowerment.channel import NEAR_CEILING, ceiling
 from empowerment.data import (
     Trajectories,
     close_environment,
@@ -79,9 +79,6 @@ def evaluate_agent(
     policy = figures.pop("policy") | _trial(run, system, environment, episodes, seed)
     if math.isfinite(ceiling(run.agent.channel)):
         policy["empowerment_ceiling"] = ceiling(run.agent.channel)
-        policy["empowerment_at_ceiling"] = bool(
-            is_at_ceiling(run.agent.channel, np.array(policy["empowerment_mean"]))
-        )
     about = {"environment": factory.id, "seed": seed}
     spaces = spaces_of(environment, factory.id)
     close_environment(environment)
@@ -159,7 +156,7 @@ def summarise(figures: dict[str, Any]) -> list[str]:
         f"Along {figures['episodes']} episodes the policy has {figures['empowerment_mean']:.3f} "
         f"nats of empowerment on average; a random one {uniform['empowerment_mean']:.3f}."
     ]
-    if figures.get("empowerment_at_ceiling"):
+    if figures["empowerment_mean"] > figures.get("empowerment_ceiling", math.inf) - NEAR_CEILING:
         sentences.append(
             f"That is at the ceiling of its codebook, {figures['empowerment_ceiling']:.2f} nats: "
             "there may be more."
