@@ -25,6 +25,9 @@ _BATCH = 64
 _NUM_EXAMINED = 256
 """Plans from each state along which the noise is examined."""
 
+_EXAMINED_AT_ONCE = 1024
+"""States whose noise is examined at once."""
+
 _AXIS_SPACING = 0.25
 """Standard deviations between the inputs along one axis of a box."""
 
@@ -152,26 +155,34 @@ def _noise(
         )
     plan_key, noise_key = jax.random.split(key)
     plans = switching_plans(world.actions, steps, _NUM_EXAMINED, key=plan_key)
-    noise = examine_noise(
-        world,
-        jnp.repeat(states, len(plans), axis=0),
-        jnp.tile(plans, (len(states), 1, 1)),
-        key=noise_key,
-    )
-    if noise.scale.shape[1] > 2:
-        raise ValueError(
-            "Expected at most two perceived dimensions for an exact capacity; got "
-            f"{noise.scale.shape[1]}. Use the gaussian estimator."
+    is_gaussian = is_absent = True
+    least, most, process = np.inf, -np.inf, np.zeros(states.shape[1])
+    for first in range(0, len(states), _EXAMINED_AT_ONCE):
+        part = states[first : first + _EXAMINED_AT_ONCE]
+        noise = examine_noise(
+            world,
+            jnp.repeat(part, len(plans), axis=0),
+            jnp.tile(plans, (len(part), 1, 1)),
+            key=noise_key,
         )
-    is_gaussian = noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
-    if is_gaussian and bool(jnp.allclose(noise.scale, noise.scale[:1], rtol=1e-3, atol=0.0)):
-        return noise.scale[0]
-    if steps * world.actions.size == 1 and (is_gaussian or noise.scale.shape[1] == 1):
+        if noise.scale.shape[1] > 2:
+            raise ValueError(
+                "Expected at most two perceived dimensions for an exact capacity; got "
+                f"{noise.scale.shape[1]}. Use the gaussian estimator."
+            )
+        is_absent &= noise.is_absent
+        is_gaussian &= noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+        process = np.maximum(process, noise.process.max(axis=0))
+        least = np.minimum(least, noise.scale.min(axis=0))
+        most = np.maximum(most, noise.scale.max(axis=0))
+    if is_gaussian and np.allclose(most, least, rtol=1e-3, atol=0.0):
+        return jnp.asarray(least)
+    if steps * world.actions.size == 1 and (is_gaussian or np.size(least) == 1):
         return None
-    if steps > 1 and not noise.is_absent:
+    if steps > 1 and not is_absent:
         raise ValueError(
             "Expected no process noise for an exact capacity over more than one step; got a "
-            f"scale of {noise.process.max(axis=0).tolist()}. Use the gaussian estimator."
+            f"scale of {process.tolist()}. Use the gaussian estimator."
         )
     raise ValueError(
         "Expected the perceived noise to be Gaussian, independent along each axis, and the same "
