@@ -91,6 +91,7 @@ def test_pairs_are_log_densities(getkey):
             assert float(pairs[row, column]) == pytest.approx(float(expected), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_bound_has_a_slope_in_the_state(getkey):
     channel, world = make(3, 16, getkey())
 
@@ -133,6 +134,7 @@ def test_a_reading_by_the_true_noise_is_bayes_rule(getkey):
     assert float(worse.value) < float(known.value)
 
 
+@pytest.mark.slow
 def test_where_the_density_is_not_known_the_code_is_read(getkey):
     world = Bounded(Pendulum(process_noise=0.02))
     channel = make_channel(world, family="codebook", steps=2, width=16, key=getkey())

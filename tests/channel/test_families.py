@@ -39,7 +39,7 @@ WORLD = Bounded(Pendulum())
 STATE = jnp.array([0.7, -1.0])
 STEPS = (1, pytest.param(3, marks=pytest.mark.slow))
 EACH = [
-    pytest.param(family, marks=[] if family in ("paper", "intent") else [pytest.mark.slow])
+    pytest.param(family, marks=[] if family == "paper" else [pytest.mark.slow])
     for family in FAMILIES
 ]
 

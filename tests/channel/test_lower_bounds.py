@@ -32,7 +32,13 @@ def blend(seed: int, *, is_noisy: bool, is_affine: bool) -> Blend:
 
 CASES = [
     pytest.param(Squash(), 1, 1, id="squash"),
-    pytest.param(blend(1, is_noisy=True, is_affine=False), 1, 2, id="curved, two steps"),
+    pytest.param(
+        blend(1, is_noisy=True, is_affine=False),
+        1,
+        2,
+        id="curved, two steps",
+        marks=pytest.mark.slow,
+    ),
 ]
 MORE = [
     pytest.param(Murky(), 2, 1, id="murky, two axes", marks=pytest.mark.slow),

@@ -75,6 +75,7 @@ def test_half_of_a_batch_is_from_visited_states(getkey):
     assert float(jnp.std(everywhere[:, 1])) > 3
 
 
+@pytest.mark.slow
 def test_bound_is_differentiable_in_the_channel(channel, getkey):
     parameters, rest = eqx.partition(channel, eqx.is_inexact_array)
 

@@ -166,6 +166,7 @@ def test_beta_horizon_and_budget(getkey):
         agent_training.train_policy(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
 
 
+@pytest.mark.slow
 def test_one_channel_serves_every_horizon_untouched(getkey):
     """Policies are trained for two horizons on the same channel, which stays as it was."""
     channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
