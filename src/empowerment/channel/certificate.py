@@ -123,9 +123,6 @@ def certify_at(
     """
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((world, states))):
         raise ValueError("Expected certify to be called outside of jit: it compiles itself.")
-    reason = refusal(channel, world, key=keys[0])
-    if reason is not None:
-        raise ValueError(reason)
     shape = shape or lattice_shape(channel, world, states, keys)
     return _certify(channel, world, states, keys, num_samples, shape)
 
@@ -150,7 +147,14 @@ def refusal(channel: AbstractChannel, world: Bounded, *, key: Key) -> str | None
 def lattice_shape(
     channel: AbstractChannel, world: Bounded, states: Float[Array, "states state"], keys: Array
 ) -> tuple[int, ...]:
-    """Choose the size of the lattice of observations, large enough for all of the states."""
+    """Choose the size of the lattice of observations, large enough for all of the states.
+
+    Raises:
+        ValueError: If the world cannot be certified.
+    """
+    reason = refusal(channel, world, key=keys[0])
+    if reason is not None:
+        raise ValueError(reason)
     counts = np.asarray(_count_points(channel, world, states, keys), float).max(axis=0)
     if not np.prod(counts) <= _LARGEST_LATTICE:
         raise ValueError(
