@@ -300,8 +300,8 @@ def channel_like(
     *,
     family: str,
     steps: int,
-    width: int,
-    depth: int,
+    width: int = 128,
+    depth: int = 2,
 ) -> AbstractChannel:
     """Return the shapes of a stored channel, to load it into; nothing is computed."""
     size = arrays[".inputs.whitener"].shape[0]

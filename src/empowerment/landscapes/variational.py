@@ -15,6 +15,7 @@ from empowerment.channel import (
     Codebook,
     ceiling,
     certify_at,
+    channel_like,
     is_at_ceiling,
     lattice_shape,
     make_channel,
@@ -24,7 +25,7 @@ from empowerment.channel import (
 )
 from empowerment.channel.training import MANY_CODES
 from empowerment.optimise import Callback, Snapshot
-from empowerment.storage import load_tree, read_about, save_tree
+from empowerment.storage import load_arrays, load_tree, read_about, save_tree
 from empowerment.types import Progress
 from empowerment.worlds import Bounded
 
@@ -52,8 +53,6 @@ def trained_channel(
     """Train a channel, or load it if it was stored before."""
     if budget not in BUDGETS:
         raise ValueError(f"Expected the budget to be one of {', '.join(BUDGETS)}; got {budget!r}.")
-    make_key, train_key = jax.random.split(jax.random.key(seed))
-    channel = make_channel(world, family=family, steps=steps, key=make_key)
     if path is not None and path.exists():
         saved = read_about(path)
         differs = [name for name, value in (about or {}).items() if saved.get(name) != value]
@@ -63,7 +62,10 @@ def trained_channel(
                 f"Expected the channel in {path} to have been trained for {name} "
                 f"{(about or {})[name]}; got {saved.get(name)}. Name another file to train anew."
             )
-        return load_tree(channel, path)
+        # Nothing is made anew: to choose a family takes a short training of each.
+        return load_tree(channel_like(world, load_arrays(path), family=family, steps=steps), path)
+    make_key, train_key = jax.random.split(jax.random.key(seed))
+    channel = make_channel(world, family=family, steps=steps, key=make_key)
 
     def show(at: Snapshot) -> None:
         count, seen = at.history[-1]
