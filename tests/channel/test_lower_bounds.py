@@ -16,6 +16,7 @@ from empowerment.channel import (
     Codebook,
     ceiling,
     empowerment,
+    empowerment_at,
     families,
     is_at_ceiling,
     make_channel,
@@ -92,6 +93,10 @@ def test_values_in_four_axes_agree_between_keys(getkey):
     assert 0.2 < values.mean() <= 4 * truth(Scalar(noise=0.6), 0.0, cells=500)[1]
     assert values.std() < 0.015
     assert all(float(each.standard_error) < 0.01 for each in found)
+    # No estimate of few draws is far off either: a network is fitted to thousands of those.
+    keys = jax.random.split(getkey(), 512)
+    few = empowerment_at(channel, world, jnp.zeros((512, 4)), keys, num_samples=1, batch_size=64)
+    assert jnp.abs(few - values.mean()).max() < 0.2
 
 
 def test_a_bound_at_its_ceiling_is_told(getkey):

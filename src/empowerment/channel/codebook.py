@@ -129,7 +129,8 @@ class Codebook(AbstractChannel):
 
         Opposite noise cancels the odd part of the bound; the even part varies mostly with
         $|\varepsilon|^2$, whose mean is known. Its coefficient for one half of the pairs is that
-        of the other half, which keeps the estimate unbiased.
+        of the other half, which keeps the estimate unbiased; it is between 0, where codes are far
+        apart, and -1/2, where they are not told apart at all and only $\ln p(x'|z,u)$ varies.
         """
         size = self.inputs.whitener.shape[0]
         weights = jnp.exp(self.codes(state)[1])
@@ -143,6 +144,7 @@ class Codebook(AbstractChannel):
         values, controls = (part.reshape(2, -1) for part in jax.lax.map(of_pair, keys))
         offsets = controls - controls.mean(axis=1, keepdims=True)
         slopes = (offsets * values).sum(axis=1) / jnp.maximum((offsets**2).sum(axis=1), 1e-12)
+        slopes = jnp.clip(slopes, -0.5, 0.0)
         return Estimate.of((values - slopes[::-1, None] * controls).ravel())
 
     def _quadrature(self, world: AbstractWorld, state: State, order: int) -> Scalar:
