@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from empowerment.environments import painters
+from empowerment.environments import painters, rod_painters
 from empowerment.environments.canvas import ACCENT, INK, PAPER, Canvas
 
 
@@ -107,6 +107,22 @@ def test_cart_is_always_in_view(position: float):
     frame = painters.cart(np.array([position, 0.0]), None)
     body = frame[70:110]  # without the mark of the origin
     assert accent(body)[0] == pytest.approx(np.clip(position, -1, 1) / 3, abs=0.01)
+
+
+@pytest.mark.parametrize("angles", [(0.0, 0.0), (2.0, -1.0), (-1.0, 2.5)])
+def test_tip_of_a_chain_is_where_its_angles_lead(angles: tuple[float, float]):
+    state = np.array([*angles, 0.0, 0.0])
+    frame = rod_painters.chain(state, None, driven=(0,), max_torque=1.0)
+    directions = np.pi / 2 + np.cumsum(angles)
+    tip = np.array([np.cos(directions).sum(), np.sin(directions).sum()])
+    assert accent(frame) == pytest.approx(tip / 4.6, abs=0.01)
+
+
+def test_pole_leans_to_the_right_of_its_cart():
+    state = np.array([0.5, 0.3, 0.0, 0.0])
+    frame = rod_painters.cart_pole(state, None, rail=2.4, length=1.0, max_force=1.0)
+    tip = np.array([0.5 + np.sin(0.3), np.cos(0.3)])
+    assert accent(frame) == pytest.approx(tip / np.array([5.2, 2.6]), abs=0.01)
 
 
 def test_sliders_go_from_end_to_end_and_not_beyond():

@@ -23,6 +23,9 @@ STARTS = {
     "pendulum": ([0.0, 0.0], [2.0, 0.0]),
     "ball": ([5.0, 5.0], [0.0, 1.0]),
     "cart": ([0.0, 0.0], [0.3, 0.0]),
+    "cart-pole": ([0.0] * 4, [0.5, 2.0, 0.0, 0.0]),
+    "double-pendulum": ([0.0] * 4, [2.0, -1.0, 0.0, 0.0]),
+    "triple-pendulum": ([0.0] * 6, [2.0, -1.0, 1.0, 0.0, 0.0, 0.0]),
 } | dict.fromkeys(["room", "maze", "doorways", "slippery"], (0, 57))
 
 
@@ -41,16 +44,17 @@ def test_gymnasium_has_no_complaint(make: Make, name: str, render_mode: str | No
         warnings.simplefilter("always")
         check_env(make(name, render_mode=render_mode))
     messages = [str(complaint.message) for complaint in complaints]
-    # Gymnasium recommends actions within one; our torques are physical and reach two.
+    # Gymnasium recommends actions within one; our torques and forces are physical.
     recommended = "symmetric and normalized space"
     unexpected = [message for message in messages if recommended not in message]
     assert not unexpected
-    assert len(messages) == (name == "pendulum")
+    assert len(messages) == name.endswith(("pendulum", "pole"))
 
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("pendulum", 400), ("ball", 200), ("cart", 200)]
+    [("pendulum", 400), ("ball", 200), ("cart", 200), ("cart-pole", 240)]
+    + [("double-pendulum", 400), ("triple-pendulum", 400)]
     + [(name, 100) for name in ("room", "maze", "doorways", "slippery")],
 )
 def test_episodes_are_cut_by_the_clock_alone(name: str, steps: int):

@@ -65,6 +65,10 @@ _NUM_ERRORS = 3.0
 """Standard errors that are subtracted from the estimate of the lower bound."""
 
 
+_Search = tuple[list[Array], Array, Array]
+"""Tables and log-weights of the mixture, and the largest divergence of each round."""
+
+
 class Interval(eqx.Module):
     """Lower and upper bound on empowerment, in nats.
 
@@ -249,11 +253,10 @@ def _upper(
         ]
     )
 
-    def grow(round_: Array, carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
-        mixed, log_weights = carry
-        log_weights = reweight(mixed, log_weights)
-        marginal = log_marginal(mixed, jnp.exp(log_weights))
-        climbed, _ = search(marginal, *jax.tree.map(lambda part: part[round_], searched))
+    def add(
+        round_: Array, climbed: Array, mixed: list[Array], log_weights: Array
+    ) -> tuple[list[Array], Array]:
+        """Add the plans that a search found to the mixture."""
         found = tabulate(lattice, futures_of(world, state, climbed))
         place = num_mixed + round_ * _NUM_CLIMBERS
         put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=place, axis=0)
@@ -261,11 +264,28 @@ def _upper(
         mixed = [put(table, rows) for table, rows in zip(mixed, found, strict=True)]
         return mixed, put(math.log1p(-_ADDED_WEIGHT) + log_weights, share)
 
-    mixed, log_weights = jax.lax.fori_loop(0, _NUM_ROUNDS, grow, (mixed, log_weights))
-    log_weights = reweight(mixed, log_weights)
+    # One loop for the rounds that grow the mixture and the two that judge it, which is left as
+    # the last of the former made it: the search is the larger part of what is compiled.
+    def advance(round_: Array, carry: _Search) -> _Search:
+        mixed, log_weights, largest = carry
+        grown = round_ <= _NUM_ROUNDS
+        log_weights = jax.lax.cond(grown, reweight, lambda _, kept: kept, mixed, log_weights)
+        marginal = log_marginal(mixed, jnp.exp(log_weights))
+        climbed, divergence = search(marginal, *jax.tree.map(lambda part: part[round_], searched))
+        mixed, log_weights = jax.lax.cond(
+            round_ < _NUM_ROUNDS,
+            add,
+            lambda _, __, *kept: kept,
+            round_,
+            climbed,
+            mixed,
+            log_weights,
+        )
+        return mixed, log_weights, largest.at[round_].set(divergence)
+
+    start = mixed, log_weights, jnp.zeros(_NUM_POOLS)
+    mixed, log_weights, largest = jax.lax.fori_loop(0, _NUM_POOLS, advance, start)
     marginal = log_marginal(mixed, jnp.exp(log_weights))
-    judging = jax.tree.map(lambda part: part[_NUM_ROUNDS:], searched)
-    one, other = jax.lax.map(lambda part: search(marginal, *part)[1], judging)
     within = jnp.where(jnp.isfinite(log_weights), divergences(marginal, mixed), -jnp.inf).max()
-    largest = jnp.maximum(jnp.maximum(one, other), within)
-    return largest + jnp.abs(one - other) + _TABULATED
+    one, other = largest[_NUM_ROUNDS:]
+    return jnp.maximum(jnp.maximum(one, other), within) + jnp.abs(one - other) + _TABULATED

@@ -7,7 +7,7 @@ import gymnasium
 import gymnasium.wrappers
 import numpy as np
 
-from empowerment.environments import painters
+from empowerment.environments import painters, rod_painters
 from empowerment.environments.grid_env import GridEnv
 from empowerment.environments.world_env import WorldEnv
 from empowerment.worlds import (
@@ -15,6 +15,8 @@ from empowerment.worlds import (
     AbstractWorld,
     Ball,
     Box,
+    CartPole,
+    Chain,
     Grid,
     Pendulum,
     double_integrator,
@@ -98,6 +100,31 @@ def make_cart(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
         frames_per_second=10,
         render_mode=render_mode,
     )
+
+
+def make_chain(*, name: str, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
+    """Make the chain of a name in `empowerment.worlds.WORLDS`, with the parameters of `Chain`."""
+    world = WORLDS[name](**parameters)
+    assert isinstance(world, Chain)
+    paint = partial(rod_painters.chain, driven=world.driven, max_torque=float(world.max_torque))
+    return _rods(world, paint, render_mode)
+
+
+def make_cart_pole(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
+    """Make the pole on a cart, with the parameters of `CartPole`."""
+    world = CartPole(**parameters)
+    paint = partial(
+        rod_painters.cart_pole,
+        rail=float(world.rail),
+        length=float(world.pole_length),
+        max_force=float(world.max_force),
+    )
+    return _rods(world, paint, render_mode)
+
+
+def _rods(world: Chain | CartPole, painter: painters.Painter, render_mode: str | None) -> WorldEnv:
+    rate = max(round(1 / world.interval), 1)
+    return WorldEnv(world, painter=painter, frames_per_second=rate, render_mode=render_mode)
 
 
 def make_grid(*, name: str, render_mode: str | None = None, **parameters: Any) -> GridEnv:

@@ -58,30 +58,36 @@ def pendulum(
     canvas.disc((0, 0), 1.02, SHADE)
     canvas.disc((0, 0), 0.98, PAPER)
     canvas.line([(0, 1.0), (0, 1.12)], 0.04, SHADE)
-    bob = _on_circle(1.0, math.pi / 2 + float(state[0]))
+    bob = on_circle(1.0, math.pi / 2 + float(state[0]))
     canvas.line([(0, 0), bob], 0.09, INK)
     canvas.disc(bob, 0.19, ACCENT)
     canvas.disc((0, 0), 0.12, INK)
     canvas.disc((0, 0), 0.045, PAPER)
     if action is not None:
-        _turning_arrow(canvas, float(action[0]) / max_torque)
+        turning_arrow(canvas, float(action[0]) / max_torque)
     return canvas.frame()
 
 
-def _turning_arrow(canvas: Canvas, strength: float) -> None:
-    """Draw an arc from above the pivot whose length is proportional to the torque."""
+def turning_arrow(canvas: Canvas, strength: float, pivot: Point = (0.0, 0.0)) -> None:
+    """Draw an arc from above a pivot whose length is proportional to the torque."""
     if abs(strength) < 0.02:  # shorter than its own head
         return
     radius, top = 0.36, math.pi / 2
     reach = strength * 0.75 * math.pi
-    arc = [_on_circle(radius, top + reach * part) for part in np.linspace(0, 1, 17)]
+
+    def around(radius: float, angle: float) -> Point:
+        x, y = on_circle(radius, angle)
+        return pivot[0] + x, pivot[1] + y
+
+    arc = [around(radius, top + reach * part) for part in np.linspace(0, 1, 17)]
     canvas.line(arc, 0.045, ACCENT)
     back = math.copysign(0.26, strength)
-    barbs = [_on_circle(radius * side, top + reach - back) for side in (0.8, 1.2)]
+    barbs = [around(radius * side, top + reach - back) for side in (0.8, 1.2)]
     canvas.line([barbs[0], arc[-1], barbs[1]], 0.045, ACCENT)
 
 
-def _on_circle(radius: float, angle: float) -> Point:
+def on_circle(radius: float, angle: float) -> Point:
+    """Return the place on a circle around the origin."""
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
@@ -177,11 +183,11 @@ def cart(state: Float[np.ndarray, " state"], action: Float[np.ndarray, " action"
     for wheel in (-0.12, 0.12):
         canvas.disc((position + wheel, -0.06), 0.065, INK)
     if action is not None and abs(float(action[0])) > 0.02:
-        _straight_arrow(canvas, (position, 0.32), 0.4 * float(action[0]))
+        straight_arrow(canvas, (position, 0.32), 0.4 * float(action[0]))
     return canvas.frame()
 
 
-def _straight_arrow(canvas: Canvas, start: Point, length: float) -> None:
+def straight_arrow(canvas: Canvas, start: Point, length: float) -> None:
     """Draw an arrow to the right, or to the left if its length is negative."""
     tip, back = (start[0] + length, start[1]), math.copysign(0.06, length)
     canvas.line([start, tip], 0.03, INK)

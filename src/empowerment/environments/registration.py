@@ -20,6 +20,21 @@ _TABLE: tuple[tuple[str | None, str, str, dict[str, Any], int], ...] = (
     ("pendulum", "empowerment/Pendulum-v0", f"{_MAKE}pendulum", {}, 400),  # 20 s
     ("ball", "empowerment/Ball-v0", f"{_MAKE}ball", {}, 200),
     ("cart", "empowerment/Cart-v0", f"{_MAKE}cart", {}, 200),
+    ("cart-pole", "empowerment/CartPole-v0", f"{_MAKE}cart_pole", {}, 240),  # 12 s
+    (
+        "double-pendulum",
+        "empowerment/DoublePendulum-v0",
+        f"{_MAKE}chain",
+        {"name": "double-pendulum"},
+        400,
+    ),
+    (
+        "triple-pendulum",
+        "empowerment/TriplePendulum-v0",
+        f"{_MAKE}chain",
+        {"name": "triple-pendulum"},
+        400,
+    ),
     ("room", "empowerment/Room-v0", f"{_MAKE}grid", {"name": "room"}, 100),
     ("maze", "empowerment/Maze-v0", f"{_MAKE}grid", {"name": "maze"}, 100),
     ("doorways", "empowerment/Doorways-v0", f"{_MAKE}grid", {"name": "doorways"}, 100),

@@ -17,6 +17,7 @@ from empowerment.worlds.linear import (
     double_integrator as double_integrator,
 )
 from empowerment.worlds.pendulum import Pendulum as Pendulum
+from empowerment.worlds.rods import CartPole as CartPole, Chain as Chain
 from empowerment.worlds.rollouts import (
     examine_noise as examine_noise,
     has_closed_form_density as has_closed_form_density,
@@ -31,6 +32,11 @@ WORLDS: dict[str, Callable[..., AbstractWorld | Grid]] = {
     "pendulum": Pendulum,
     "ball": Ball,
     "cart": double_integrator,
+    "cart-pole": CartPole,
+    "double-pendulum": Chain,
+    "triple-pendulum": partial(
+        Chain, num_links=3, driven=(0, 1, 2), max_torque=25.0, damping=1.0, substeps=10
+    ),
     "room": partial(Grid, ROOM),
     "maze": partial(Grid, MAZE),
     "doorways": partial(Grid, DOORWAYS),
