@@ -19,7 +19,8 @@ from empowerment.channel import (
     information_bound,
     train_channel,
 )
-from empowerment.channel.families import FAMILIES, Sizes, make_channel
+from empowerment.channel.choice import make_channel
+from empowerment.channel.families import FAMILIES, Sizes
 from empowerment.channel.planning import FlowPlanning
 from empowerment.channel.source import FlowSource, IntentSource
 from empowerment.distributions import AbstractDistribution, Gaussian

@@ -15,9 +15,9 @@ from empowerment.channel import (
     Channel,
     Codebook,
     ceiling,
+    choice,
     empowerment,
     empowerment_at,
-    families,
     is_at_ceiling,
     make_channel,
     train_channel,
@@ -121,8 +121,8 @@ def test_auto_takes_the_tighter_family(monkeypatch: pytest.MonkeyPatch):
     def untrained(channel: AbstractChannel, world: Bounded, **_: object) -> SimpleNamespace:
         return SimpleNamespace(model=channel)
 
-    monkeypatch.setattr(families, "empowerment_at", judge)
-    monkeypatch.setattr(families, "train_channel", untrained)
+    monkeypatch.setattr(choice, "empowerment_at", judge)
+    monkeypatch.setattr(choice, "train_channel", untrained)
     noisy = Bounded(Pendulum(process_noise=0.02))
     for better in (0.5, 2.0):
         made = make_channel(noisy, family="auto", steps=2, width=16, key=jax.random.key(0))

@@ -8,8 +8,7 @@ import pytest
 from benchmarks.model_free import ModelFree, model_free_loss, train_model_free
 
 from empowerment.capacity import discrete_empowerment
-from empowerment.channel import Channel, empowerment
-from empowerment.channel.families import make_channel
+from empowerment.channel import Channel, empowerment, make_channel
 from empowerment.channel.tabular import discrete_bound, train_discrete
 from empowerment.networks import network
 from empowerment.worlds import WORLDS, Bounded, Grid, Pendulum

@@ -10,10 +10,10 @@ import pytest
 
 from empowerment.channel import AbstractChannel, Estimate, Inputs, make_channel
 from empowerment.distributions import Empirical
-from empowerment.errors import DivergedError
+from empowerment.errors import DivergedError, NotConvergedError
 from empowerment.optimise import Callback
 from empowerment.policy import Agent, Critic, Policy, fit_surrogate, training as agent_training
-from empowerment.policy.surrogate import _disjoint, _root_mean_product
+from empowerment.policy.surrogate import _disjoint, _judge, _root_mean_product
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded
 
@@ -217,6 +217,7 @@ def test_surrogate_is_the_bound_it_was_fitted_to():
     assert float(fitted.error) == pytest.approx(error, rel=0.5)
     assert about["error"] == float(fitted.error)
     assert about["spread"] == pytest.approx(float(truth.std()), rel=0.1)
+    assert about["warning"] == ""
 
 
 class Visited(Ball):
@@ -229,18 +230,31 @@ class Visited(Ball):
 def test_surrogate_is_judged_at_states_it_was_not_fitted_to():
     """A bound that nobody could guess from other states is learnt by heart, and guessed badly."""
     channel = Known(inputs=INPUTS, steps=1, rate=1e4)
-    fitted, about = fit_surrogate(
-        channel,
-        Bounded(Visited()),
-        num_states=256,
-        num_updates=3000,
-        width=64,
-        key=jax.random.key(1),
-    )
-    states = Visited().state_distribution().values
-    off = np.asarray(jax.vmap(fitted)(states) - (2 + jnp.sin(1e4 * states[:, 0])))
-    assert np.median(np.abs(off)) < 0.1 * about["spread"]
-    assert about["error"] > 0.5 * about["spread"]
+    sizes = {"num_states": 256, "num_updates": 3000, "width": 64}
+    with pytest.raises(NotConvergedError, match="network to follow the bound; got an error of"):
+        fit_surrogate(channel, Bounded(Visited()), **sizes, key=jax.random.key(1))
+
+
+@pytest.mark.parametrize(
+    ("error", "spread", "said"),
+    [
+        (0.009, 0.0, ""),
+        (0.02, 0.1, "rough"),
+        (0.09, 1.0, ""),
+        (0.11, 1.0, "rough"),
+        (0.9, 1.0, "rough"),
+    ],
+)
+def test_a_rough_fit_is_told(error: float, spread: float, said: str):
+    warning = _judge(error=error, spread=spread)
+    assert bool(warning) == bool(said)
+    assert said in warning
+
+
+@pytest.mark.parametrize(("error", "spread"), [(1.1, 1.0), (0.11, 0.0), (float("nan"), 1.0)])
+def test_a_fit_that_is_worse_than_a_constant_is_refused(error: float, spread: float):
+    with pytest.raises(NotConvergedError, match=f"error of {error:.3g} nats"):
+        _judge(error=error, spread=spread)
 
 
 def test_states_to_fit_to_and_to_judge_by_have_none_in_common():

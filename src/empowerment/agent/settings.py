@@ -13,7 +13,8 @@ class AgentSettings:
     """Number of actions in a plan, n."""
 
     family: str = "auto"
-    """Family of source and planning; auto is the tightest that the world allows."""
+    """Family of source and planning; auto is the tightest that the world allows, linearised an
+    approximation in closed form, for capacities of ten nats and more."""
 
     channel_updates: int = 4000
     """Maximal number of updates of source and planning before the policy begins; training stops
@@ -73,7 +74,7 @@ class AgentSettings:
                 f"Expected the discount to be above 0 and, with a critic, below 1; got "
                 f"{self.discount}."
             )
-        if self.joint and self.family in ("auto", "codebook"):
+        if self.joint and self.family in ("auto", "codebook", "linearised"):
             raise ValueError(
                 "Expected a joint training to name a family whose planning is learnt (intent, "
                 f"flow, gaussian, autoregressive, paper); got {self.family}."

@@ -13,6 +13,7 @@ from empowerment.capacity.exact import (
     exact_landscape as exact_landscape,
 )
 from empowerment.capacity.linearised import (
+    UNIFORM_POWER as UNIFORM_POWER,
     LinearChannel as LinearChannel,
     gaussian_empowerment as gaussian_empowerment,
     linearise as linearise,

@@ -31,7 +31,11 @@ class LinearChannel(eqx.Module):
 
 
 def linearise(world: AbstractWorld, state: State, plan: Plan) -> LinearChannel:
-    """Linearise a world along a plan, by automatic differentiation.
+    r"""Linearise a world along a plan, by automatic differentiation.
+
+    With $A_k, B_k$ the derivatives of a successor by state and action, $\Sigma_k$ its noise, and
+    $C$ the derivative of what is perceived, the gain has the blocks $C A_n \cdots A_{k+1} B_k$:
+    each is that of the step after times $A_{k+1}$, which costs one step's derivatives per step.
 
     Args:
         world: Any world.
@@ -42,27 +46,24 @@ def linearise(world: AbstractWorld, state: State, plan: Plan) -> LinearChannel:
         The linear channel.
     """
 
-    def perceived(
-        plan: Plan, innovations: Float[Array, "steps state"]
-    ) -> Float[Array, " observation"]:
-        def step(state: State, inputs: tuple[Action, State]) -> tuple[State, None]:
-            action, innovation = inputs
-            successor = world.transition(state, action)
-            return successor.mean + successor.scale * innovation, None
+    def ahead(state: State, action: Action) -> tuple[State, tuple[Array, Array, Array]]:
+        successor = world.transition(state, action)
+        derivatives = jax.jacfwd(lambda *at: world.transition(*at).mean, argnums=(0, 1))
+        return successor.mean, (*derivatives(state, action), successor.scale)
 
-        return world.emission(jax.lax.scan(step, state, (plan, innovations))[0]).mean
+    def back(
+        seen: Float[Array, "observation state"], step: tuple[Array, Array, Array]
+    ) -> tuple[Float[Array, "observation state"], tuple[Array, Array]]:
+        by_state, by_action, scale = step
+        noisy = seen * scale[None, :]
+        return seen @ by_state, (seen @ by_action, noisy @ noisy.T)
 
-    zeros = jnp.zeros((plan.shape[0], state.shape[0]), state.dtype)
-    mean = perceived(plan, zeros)
-    # The scale of the emission is taken at the end of the plan itself.
-    final = jax.lax.scan(
-        lambda state, action: (world.transition(state, action).mean, None), state, plan
-    )[0]
-    to_plan, to_noise = jax.jacfwd(perceived, argnums=(0, 1))(plan, zeros)
-    gain = to_plan.reshape(mean.size, -1)
-    factor = to_noise.reshape(mean.size, -1)
-    noise = factor @ factor.T + jnp.diag(world.emission(final).scale ** 2)
-    return LinearChannel(mean, gain, noise)
+    final, steps = jax.lax.scan(ahead, state, plan)
+    perceived = world.emission(final)
+    seen = jax.jacfwd(lambda state: world.emission(state).mean)(final)
+    _, (gains, noises) = jax.lax.scan(back, seen, steps, reverse=True)
+    gain = jnp.moveaxis(gains, 1, 0).reshape(perceived.mean.size, -1)
+    return LinearChannel(perceived.mean, gain, noises.sum(axis=0) + jnp.diag(perceived.scale**2))
 
 
 def gaussian_empowerment(

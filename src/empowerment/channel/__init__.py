@@ -18,6 +18,10 @@ from empowerment.channel.certificate import (
     lattice_shape as lattice_shape,
     refusal as refusal,
 )
+from empowerment.channel.choice import (
+    channel_like as channel_like,
+    make_channel as make_channel,
+)
 from empowerment.channel.codebook import Codebook as Codebook
 from empowerment.channel.evaluation import (
     NEAR_CEILING as NEAR_CEILING,
@@ -27,11 +31,8 @@ from empowerment.channel.evaluation import (
     is_at_ceiling as is_at_ceiling,
     precise_empowerment_at as precise_empowerment_at,
 )
-from empowerment.channel.families import (
-    FAMILIES as FAMILIES,
-    channel_like as channel_like,
-    make_channel as make_channel,
-)
+from empowerment.channel.families import FAMILIES as FAMILIES
+from empowerment.channel.linearised import Linearised as Linearised
 from empowerment.channel.tabular import train_discrete as train_discrete
 from empowerment.channel.training import (
     sample_states as sample_states,

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -99,6 +100,12 @@ class Estimate(eqx.Module):
 
 class AbstractChannel(eqx.Module):
     """A channel from plans to perceived futures, with trainable parameters."""
+
+    is_bound: ClassVar[bool] = True
+    """Whether its value is never above the capacity."""
+
+    is_trained: ClassVar[bool] = True
+    """Whether there is anything to train."""
 
     steps: eqx.AbstractVar[int]
     """The number of actions in a plan."""

@@ -133,6 +133,11 @@ def certify_at(
 
 def refusal(channel: AbstractChannel, world: Bounded, *, key: Key) -> str | None:
     """Return the reason why a world cannot be certified, or None if it can."""
+    if not channel.is_bound:
+        return (
+            "Expected a lower bound on the capacity to certify an interval; got the linearised "
+            "channel, an approximation. Take another family."
+        )
     size = channel.inputs.whitener.shape[0]
     if size not in _SPACING:
         return (

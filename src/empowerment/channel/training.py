@@ -1,6 +1,7 @@
 """Training a channel: ascend the bound at states from the whole region."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -153,6 +154,8 @@ def train_channel(
 
     untrained = {"bound": float(_probe(channel, world, probe_key))}
     fresh = Snapshot(init(channel, key=train_key), [(0, untrained)], num_updates)
+    if not channel.is_trained:
+        return replace(fresh, total=0, stopped="there is nothing to train")
     return optimise.train(advance, fresh, callback)
 
 

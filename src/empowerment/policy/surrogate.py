@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from empowerment import optimise
 from empowerment.channel import AbstractChannel, empowerment_at
+from empowerment.errors import NotConvergedError
 from empowerment.networks import Network, network
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Box
@@ -22,6 +23,12 @@ _JUDGED = 16, 64
 
 _REPEATS = 16
 """Times that the channel is evaluated at a state to judge by, half for each of two estimates."""
+
+_CLOSE = 0.1
+"""Share of the spread of the bound within which a fit follows it."""
+
+_HARMLESS = 0.1
+"""Error that matters nowhere, in nats: a bound that hardly varies is as well a constant."""
 
 _AT_ONCE = 32
 """States at which the channel is evaluated at once."""
@@ -86,7 +93,10 @@ def fit_surrogate(
     Returns:
         The surrogate, and facts about it: its error at states to which it was not fitted, and the
         standard deviation of the bound over the same states, both in nats and without the noise
-        of sampling the bound.
+        of sampling the bound; a warning if the error is above a tenth of it, else empty.
+
+    Raises:
+        NotConvergedError: If the fit is worse than a constant.
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
     num_judged = max(num_states // _JUDGED[0], _JUDGED[1])
@@ -108,7 +118,21 @@ def fit_surrogate(
     error = _root_mean_product(values - one, values - other)
     spread = _root_mean_product(one - one.mean(), other - other.mean())
     about = {"error": float(error), "spread": float(spread)}
+    about["warning"] = _judge(**about)
     return eqx.tree_at(lambda made: made.error, fitted, error), about
+
+
+def _judge(error: float, spread: float) -> str:
+    """Return what is to be said about the error of a fit; refuse one that is useless."""
+    facts = (
+        f"an error of {error:.3g} nats where the bound varies by {spread:.3g}. More states "
+        "(bound_states) or a larger network (width, depth) may bring it closer."
+    )
+    if not error <= max(spread, _HARMLESS):
+        raise NotConvergedError(f"Expected a network to follow the bound; got {facts}")
+    if error > max(_CLOSE * spread, _CLOSE * _HARMLESS):
+        return f"The policy ascends a rough picture of the bound: its network has {facts}"
+    return ""
 
 
 def _disjoint(

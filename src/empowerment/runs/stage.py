@@ -88,6 +88,8 @@ class RunHooks:
             if newest is not None:
                 save(newest)
             raise
+        if about.get("warning"):
+            self._run.log(about["warning"])
         save_tree(result, path, about=about)
         self._run.remove_checkpoints(stage)
         return result
