@@ -73,7 +73,7 @@ def make_channel(
     _validate(world, steps, trial_key)
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
     if family == "linearised":
-        return Linearised(inputs, steps, world.actions.size)
+        return Linearised(inputs=inputs, steps=steps, action_size=world.actions.size)
     known = has_closed_form_density(world, steps=steps, key=density_key)
     sizes = Sizes(steps, world.actions.size, inputs.whitener.shape[0], width, depth)
     if family in FAMILIES:
@@ -158,7 +158,7 @@ def channel_like(
     size = arrays[".inputs.whitener"].shape[0]
     inputs = Inputs(world.states, jnp.eye(size))
     if family == "linearised":
-        return Linearised(inputs, steps, world.actions.size)
+        return Linearised(inputs=inputs, steps=steps, action_size=world.actions.size)
     sizes = Sizes(steps, world.actions.size, size, width, depth)
     make = FAMILIES.get("intent" if family == "auto" else family, intent)
     if ".intents" in arrays:
