@@ -231,8 +231,12 @@ def test_surrogate_is_judged_at_states_it_was_not_fitted_to():
     """A bound that nobody could guess from other states is learnt by heart, and guessed badly."""
     channel = Known(inputs=INPUTS, steps=1, rate=1e4)
     sizes = {"num_states": 256, "num_updates": 3000, "width": 64}
-    with pytest.raises(NotConvergedError, match="network to follow the bound; got an error of"):
-        fit_surrogate(channel, Bounded(Visited()), **sizes, key=jax.random.key(1))
+    fitted, about = fit_surrogate(channel, Bounded(Visited()), **sizes, key=jax.random.key(1))
+    states = Visited().state_distribution().values
+    off = np.asarray(jax.vmap(fitted)(states) - (2 + jnp.sin(1e4 * states[:, 0])))
+    assert np.median(np.abs(off)) < 0.1 * about["spread"]
+    assert about["error"] > 0.5 * about["spread"]
+    assert "rough picture of the bound" in about["warning"]
 
 
 @pytest.mark.parametrize(
