@@ -378,7 +378,7 @@ def boundless() -> Bounded:
 @pytest.mark.parametrize(
     ("world", "options", "complaint"),
     [
-        (WORLD, {"family": "magic"}, r"one of paper, .*auto; got 'magic'"),
+        (WORLD, {"family": "magic"}, r"one of paper, .*linearised; got 'magic'"),
         (WORLD, {"steps": 0}, r"steps to be at least 1; got 0"),
         (Pendulum(), {}, r"before the squash; got Pendulum\. Wrap it: Bounded\(world\)"),
         (LINEAR, {}, r"before the squash; got LinearGaussian"),

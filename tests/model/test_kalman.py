@@ -46,7 +46,7 @@ def kalman(observations: np.ndarray, actions: np.ndarray) -> tuple[float, np.nda
 
 @pytest.fixture(scope="module")
 def model() -> DVBF:
-    train, validation = episodes(600, 0), episodes(60, 1)
+    train, validation = episodes(2000, 0), episodes(200, 1)
     data = prepare(train, validation, length=LENGTH, seed=0)
     fresh = DVBF(data.observations, data.actions, latent_size=1, width=32, key=jax.random.key(0))
     trained = model_training.train(
