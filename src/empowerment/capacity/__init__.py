@@ -16,6 +16,7 @@ from empowerment.capacity.linearised import (
     UNIFORM_POWER as UNIFORM_POWER,
     LinearChannel as LinearChannel,
     gaussian_empowerment as gaussian_empowerment,
+    gaussian_empowerment_along as gaussian_empowerment_along,
     linearise as linearise,
 )
 from empowerment.capacity.reachable import reachable as reachable

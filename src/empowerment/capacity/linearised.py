@@ -87,10 +87,18 @@ def gaussian_empowerment(
     """
     if steps < 1:
         raise ValueError(f"Expected steps to be at least 1; got {steps}.")
+    return gaussian_empowerment_along(
+        world, state, jnp.tile(world.actions.centre, (steps, 1)), power=power
+    )
+
+
+def gaussian_empowerment_along(
+    world: AbstractWorld, state: State, plan: Plan, *, power: Scalar | float = UNIFORM_POWER
+) -> Scalar:
+    """Compute the capacity of the channel linearised around any plan; see the above."""
     half_width = 0.5 * (world.actions.high - world.actions.low)
     half_width = jnp.where(jnp.isfinite(half_width), half_width, jnp.ones_like(half_width))
-    plan = jnp.tile(world.actions.centre, (steps, 1))
     channel = linearise(world, state, plan)
-    gain = channel.gain * jnp.tile(half_width, steps)[None, :]
+    gain = channel.gain * jnp.tile(half_width, len(plan))[None, :]
     total = jnp.asarray(power, gain.dtype) * plan.size
     return water_filling(gain, channel.noise, total)
