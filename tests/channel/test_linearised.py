@@ -98,18 +98,26 @@ def test_a_stored_one_is_made_again(channel: Linearised):
     assert jax.tree.structure(like) == jax.tree.structure(channel)
 
 
-def test_large_capacities_have_no_ceiling_and_slopes(getkey):
+def test_large_capacities_have_no_ceiling(getkey):
     """Upright is worth more than any code book of a thousand plans can say."""
     world = Bounded(Chain())
     channel = make_channel(world, family="linearised", steps=30, key=jax.random.key(0))
-    at_rest = jax.jit(lambda z: gaussian_empowerment(world.world, z, steps=30))(jnp.zeros(4))
     keys = jax.random.split(getkey(), 16)
 
     def value(state: State) -> jax.Array:
         return jax.vmap(lambda key: channel.information(world, state, key=key))(keys).mean()
 
-    states = jnp.array([[0, 0, 0, 0], [jnp.pi, 0, 0, 0], [0.3, 0.1, 0, 0]])
-    (upright, hanging, _), slopes = jax.jit(jax.vmap(jax.value_and_grad(value)))(states)
-    assert np.log(1024) < float(upright) < float(at_rest) - 1
+    states = jnp.array([[0, 0, 0, 0], [jnp.pi, 0, 0, 0]])
+    upright, hanging = jax.jit(jax.vmap(value))(states)
+    assert float(upright) > np.log(1024)
     assert float(hanging) == pytest.approx(4.04, abs=0.1)
-    assert np.isfinite(slopes).all()
+
+
+def test_value_has_slopes(channel: Linearised, getkey):
+    """What training ascends is what differences say."""
+    key, off = getkey(), jnp.array([1e-2, 0.0])
+    value = jax.jit(lambda state: channel.information(WORLD, state, key=key))
+    place = jnp.array([1.0, 0.5])
+    slope = jax.jit(jax.grad(value))(place)[0]
+    wanted = (value(place + off) - value(place - off)) / (2 * off[0])
+    assert float(slope) == pytest.approx(float(wanted), rel=0.02, abs=1e-4)
