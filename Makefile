@@ -38,7 +38,7 @@ type: setup  ## Check static types of src, tests and benchmarks
 	$(BIN)/basedpyright
 
 unit: setup  ## Run the tests on two workers, without the slow ones
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 slow: setup  ## Run only the slow tests
 	$(BIN)/pytest -n 2 --dist loadfile -m slow

@@ -33,16 +33,6 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("EMPOWERMENT_PROFILE", "fixed"))
 
 
-_LONGEST = ("test_cli_learnt", "test_docs", "test_cli", "test_certificate", "test_families")
-"""Files that begin first: one that begins last leaves a worker waiting for it."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; the others stay in order."""
-    place = {name: index for index, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
-
-
 class GetKey:
     """Hand out fresh keys; the seed shows in the report of a failing test."""
 
