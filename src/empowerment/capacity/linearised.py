@@ -95,7 +95,7 @@ def gaussian_empowerment(
 def gaussian_empowerment_along(
     world: AbstractWorld, state: State, plan: Plan, *, power: Scalar | float = UNIFORM_POWER
 ) -> Scalar:
-    """Compute the capacity of the channel linearised around any plan; see the above."""
+    """Compute the capacity of the channel linearised around any plan, under the same power."""
     half_width = 0.5 * (world.actions.high - world.actions.low)
     half_width = jnp.where(jnp.isfinite(half_width), half_width, jnp.ones_like(half_width))
     channel = linearise(world, state, plan)

@@ -1,4 +1,4 @@
-"""The linearised Gaussian channel as a family: in closed form, with nothing to train."""
+"""The linearised Gaussian channel as a family: a mean over plans, with nothing to train."""
 
 import math
 from typing import ClassVar
