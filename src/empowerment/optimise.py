@@ -29,7 +29,7 @@ class TrainingState(eqx.Module):
         optimiser: State of the optimiser.
         num_updates: Number of updates made.
         key: Source of randomness of the updates to come.
-        target: Target network that follows the model slowly; none by default.
+        target: What follows the model, such as a target network; none by default.
     """
 
     model: Any
@@ -44,14 +44,14 @@ class Snapshot:
     """Checkpoint of a training run; resuming from it is bit-exact.
 
     Attributes:
-        state: State after the latest update.
+        state: State after the latest update; `state.model` is what is trained.
         history: After each call: number of updates, and diagnostics.
         total: Number of updates after which training will stop, as far as known.
         stopped: Why training stopped; empty while it goes on.
         best: Best model so far by validation, where there is early stopping.
     """
 
-    state: TrainingState
+    state: Any
     history: list[tuple[int, dict[str, float]]]
     total: int
     stopped: str = ""
@@ -153,7 +153,7 @@ def descend(
     diagnose: Diagnose = lambda auxiliary, gradient: None,
     trainable: Any = eqx.is_inexact_array,
     micro_batches: int | None = None,
-    track: Callable[[Any, Any], Any] = lambda target, model: target,
+    track: Callable[[Any, Any, Any], Any] = lambda target, model, auxiliary: target,
 ) -> tuple[tuple[Any, optax.OptState, Any], Any]:
     """Scan over updates.
 
@@ -166,7 +166,7 @@ def descend(
         trainable: As given to `init`.
         micro_batches: Number of evaluations of the loss whose gradients are averaged, each with
             a key of its own; by default one, with the key of the update.
-        track: Moves the target network after the parameters have moved.
+        track: Moves the target, given the parameters after the update and the auxiliary values.
 
     Returns:
         The carry afterwards, and the diagnostics of each update.
@@ -200,7 +200,7 @@ def descend(
             changes, memory = optimiser.update(gradient, memory)
         changes = jax.tree.map(lambda change: -learning_rate * change, changes)
         parameters = eqx.apply_updates(parameters, changes)
-        moving = track(moving, parameters)
+        moving = track(moving, parameters, auxiliary)
         return (parameters, memory, moving), diagnose(auxiliary, gradient)
 
     (parameters, memory, moving), diagnostics = jax.lax.scan(

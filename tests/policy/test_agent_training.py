@@ -13,12 +13,17 @@ from empowerment.distributions import Empirical
 from empowerment.errors import DivergedError, NotConvergedError
 from empowerment.optimise import Callback
 from empowerment.policy import Agent, Critic, Policy, fit_surrogate, training as agent_training
-from empowerment.policy.surrogate import _disjoint, _judge, _root_mean_product
+from empowerment.policy.surrogate import _disjoint, _judge, root_mean_product
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded
 
 WORLD = Bounded(Ball())
-CALL: dict[str, Any] = {"betas": jnp.full(2, 50.0), "learning_rates": jnp.full(2, 1e-3)}
+CALL: dict[str, Any] = {
+    "betas": jnp.full(2, 50.0),
+    "discounts": jnp.full(2, 0.9),
+    "shares": jnp.full(2, 0.5),
+    "learning_rates": jnp.full(2, 1e-3),
+}
 
 
 class Slope(eqx.Module):
@@ -64,9 +69,10 @@ def same(first, second) -> bool:
 
 def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
     agent = Agent(policy_of(getkey()), critic=critic_of(getkey()))
-    before = agent_training.init(agent, key=getkey())
+    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey()).updates
+    best = jnp.full((8, 2), 5.0)
     after, info = agent_training.step(
-        before, WORLD, Slope(jnp.array(0.1)), **CALL, num_starts=4, horizon=3, discount=0.9
+        before, WORLD, Slope(jnp.array(0.1)), best, **CALL, num_starts=4, horizon=3
     )
     assert not same(after.model.policy.network, agent.policy.network)
     assert agent.critic is not None
@@ -81,7 +87,7 @@ def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
 def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
     channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
     agent = Agent(policy_of(getkey()), channel)
-    before = agent_training.init(agent, key=getkey())
+    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey()).updates
     after, _ = agent_training.step(before, WORLD, **CALL, num_starts=4, horizon=3)
     assert after.model.channel is not None
     assert not same(after.model.channel.source, channel.source)  # type: ignore[attr-defined]
@@ -89,7 +95,8 @@ def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
 
 
 def test_neither_bound_nor_channel_is_refused(getkey):
-    state = agent_training.init(Agent(policy_of(getkey())), key=getkey())
+    agent = Agent(policy_of(getkey()))
+    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey()).updates
     with pytest.raises(ValueError, match="got neither"):
         agent_training.step(state, WORLD, **CALL, num_starts=2, horizon=2)
 
@@ -155,7 +162,8 @@ def test_beta_horizon_and_budget(getkey):
             traces += 1
             return state[0]
 
-    state, bound = agent_training.init(Agent(policy_of(getkey())), key=getkey()), Counting()
+    agent, bound = Agent(policy_of(getkey())), Counting()
+    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey()).updates
     for beta in (5.0, 2000.0):
         call = {**CALL, "betas": jnp.full(2, beta)}
         state, _ = agent_training.step(state, WORLD, bound, **call, num_starts=2, horizon=2)
@@ -172,7 +180,7 @@ def test_one_channel_serves_every_horizon_untouched(getkey):
     channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
     before = [np.array(leaf) for leaf in jax.tree.leaves(channel)]
     fresh = Agent(policy_of(getkey()))
-    start = agent_training.init(fresh, key=getkey())
+    start = agent_training.init(fresh, WORLD, num_starts=4, key=getkey()).updates
     made = []
     for horizon in (2, 5):
         after, _ = agent_training.step(start, WORLD, channel, **CALL, num_starts=4, horizon=horizon)
@@ -205,9 +213,10 @@ INPUTS = Inputs(WORLD.states, jnp.eye(2))
 def test_surrogate_is_the_bound_it_was_fitted_to():
     keys = jax.random.split(jax.random.key(0))
     channel = Known(inputs=INPUTS, steps=1)
-    fitted, about = fit_surrogate(
+    fit, about = fit_surrogate(
         channel, WORLD, num_states=512, num_updates=800, width=32, key=keys[0]
     )
+    fitted = fit.surrogate
     states = jax.vmap(lambda key: WORLD.states.uniform().sample(key=key))(
         jax.random.split(keys[1], 256)
     )
@@ -231,7 +240,8 @@ def test_surrogate_is_judged_at_states_it_was_not_fitted_to():
     """A bound that nobody could guess from other states is learnt by heart, and guessed badly."""
     channel = Known(inputs=INPUTS, steps=1, rate=1e4)
     sizes = {"num_states": 256, "num_updates": 3000, "width": 64}
-    fitted, about = fit_surrogate(channel, Bounded(Visited()), **sizes, key=jax.random.key(1))
+    fit, about = fit_surrogate(channel, Bounded(Visited()), **sizes, key=jax.random.key(1))
+    fitted = fit.surrogate
     states = Visited().state_distribution().values
     off = np.asarray(jax.vmap(fitted)(states) - (2 + jnp.sin(1e4 * states[:, 0])))
     assert np.median(np.abs(off)) < 0.1 * about["spread"]
@@ -280,6 +290,6 @@ def test_states_to_fit_to_and_to_judge_by_have_none_in_common():
 def test_noise_of_estimates_is_in_neither_error_nor_spread():
     random = np.random.default_rng(0)
     truth, one, other = random.normal(size=(3, 100_000))
-    found = _root_mean_product(*(jnp.asarray(0.1 * truth + noise) for noise in (one, other)))
+    found = root_mean_product(*(jnp.asarray(0.1 * truth + noise) for noise in (one, other)))
     assert float(found) == pytest.approx(0.1, rel=0.25)
-    assert float(_root_mean_product(jnp.ones(3), -jnp.ones(3))) == 0
+    assert float(root_mean_product(jnp.ones(3), -jnp.ones(3))) == 0

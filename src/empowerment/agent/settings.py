@@ -30,10 +30,10 @@ class AgentSettings:
     policy_updates: int = 2000
     """Number of updates of the policy, a multiple of 100."""
 
-    horizon: int = 32
+    horizon: int = 16
     """Number of actions in a rollout, T."""
 
-    num_starts: int = 64
+    num_starts: int = 128
     """Number of rollouts in an update, M."""
 
     first_beta: float = 200.0
@@ -48,7 +48,7 @@ class AgentSettings:
     critic: bool = True
     """Learn a value function of what follows the horizon."""
 
-    discount: float = 0.99
+    discount: float = 0.995
     """Discount per step, with a critic."""
 
     learning_rate: float = 3e-3

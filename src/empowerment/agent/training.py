@@ -1,7 +1,7 @@
 """Algorithm 1 from end to end: a channel, a fit to its bound, a policy."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -17,11 +17,14 @@ from empowerment.optimise import SILENT, Callback
 from empowerment.policy import (
     Agent,
     Critic,
+    Evaluated,
+    Fit,
     Policy,
     Surrogate,
     fit_surrogate,
     train_policy,
     unfitted_surrogate,
+    warning,
 )
 from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded
@@ -141,10 +144,10 @@ def train_stages(
     channel = hooks.stage("channel", untrained, channel_stage)
 
     # The fit: a network that returns the bound of the trained channel, much faster.
-    surrogate = None
+    fit = None
     if not settings.joint:
 
-        def surrogate_stage(callback: Callback) -> tuple[Surrogate, dict[str, Any]]:
+        def surrogate_stage(callback: Callback) -> tuple[Fit, dict[str, Any]]:
             return fit_surrogate(
                 channel,
                 world,
@@ -154,11 +157,11 @@ def train_stages(
                 key=surrogate_key,
             )
 
-        surrogate = hooks.stage("surrogate", untrained_surrogate(world, settings), surrogate_stage)
+        fit = hooks.stage("surrogate", unfitted(world, settings), surrogate_stage)
 
     # The policy: ascend the bound along its own rollouts, jointly with the channel if so set.
     fresh_key, policy_key = jax.random.split(policy_key)
-    typical = jnp.zeros(()) if surrogate is None else surrogate.mean
+    typical = jnp.zeros(()) if fit is None else fit.surrogate.mean
     fresh = untrained_agent(world, settings, channel, typical, key=fresh_key)
     rising = np.clip(np.arange(settings.policy_updates) / settings.rise, 0, 1)
 
@@ -166,7 +169,8 @@ def train_stages(
         trained = train_policy(
             fresh,
             world,
-            surrogate,
+            fit,
+            channel=channel,
             betas=settings.first_beta + (settings.last_beta - settings.first_beta) * rising,
             num_starts=settings.num_starts,
             horizon=settings.horizon,
@@ -175,10 +179,11 @@ def train_stages(
             callback=callback,
             key=policy_key,
         )
-        return trained.model, {"history": trained.history}
+        return trained.model, {"history": trained.history, "warning": warning(trained)}
 
-    agent = hooks.stage("policy", fresh, policy_stage)
-    return TrainedAgent(world, agent.channel or channel, surrogate, agent.policy)
+    surrogate = None if fit is None else fit.surrogate
+    agent = hooks.stage("policy", replace(fresh, surrogate=surrogate), policy_stage)
+    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
 
 
 def untrained_channel(world: Bounded, settings: AgentSettings, *, key: Key) -> AbstractChannel:
@@ -198,6 +203,13 @@ def untrained_surrogate(world: Bounded, settings: AgentSettings) -> Surrogate:
     zero = jnp.zeros(())
     sizes = {"width": settings.width, "depth": settings.depth}
     return unfitted_surrogate(world.states, zero, zero, **sizes, key=jax.random.key(0))
+
+
+def unfitted(world: Bounded, settings: AgentSettings) -> Fit:
+    """Build an untrained surrogate, with what it would be fitted to."""
+    count = settings.bound_states
+    data = Evaluated(jnp.zeros((count, world.states.size)), jnp.zeros(count))
+    return Fit(untrained_surrogate(world, settings), data)
 
 
 def untrained_agent(

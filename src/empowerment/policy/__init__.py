@@ -8,8 +8,14 @@ from empowerment.policy.base import (
 )
 from empowerment.policy.objective import Outcome as Outcome, cost as cost, imagine as imagine
 from empowerment.policy.surrogate import (
+    Evaluated as Evaluated,
+    Fit as Fit,
     Surrogate as Surrogate,
     fit_surrogate as fit_surrogate,
     unfitted_surrogate as unfitted_surrogate,
 )
-from empowerment.policy.training import Agent as Agent, train_policy as train_policy
+from empowerment.policy.training import (
+    Agent as Agent,
+    train_policy as train_policy,
+    warning as warning,
+)

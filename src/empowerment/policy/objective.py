@@ -63,7 +63,11 @@ def imagine(
 
 
 def cost(
-    outcome: Outcome, *, beta: Scalar, discount: float = 1.0, critic: Critic | None = None
+    outcome: Outcome,
+    *,
+    beta: Scalar,
+    discount: Scalar | float = 1.0,
+    critic: Critic | None = None,
 ) -> Scalar:
     r"""Compute the cost of a rollout, to be minimised.
 
@@ -94,7 +98,7 @@ def cost(
 
 
 def returns(
-    outcome: Outcome, *, beta: Scalar, discount: float, trace: float, critic: Critic
+    outcome: Outcome, *, beta: Scalar, discount: Scalar | float, trace: float, critic: Critic
 ) -> Float[Array, " steps"]:
     r"""Compute $\lambda$-returns, the targets of the critic, at each state but the last.
 

@@ -131,12 +131,14 @@ def _load_stages(
     fresh = eqx.filter_eval_shape(
         untrained_agent, world, settings, channel, jnp.zeros(()), key=jax.random.key(0)
     )
-    agent = load_tree(fresh, path_of(folder, "policy", number))
-    surrogate = None
-    if not settings.joint:
-        like = eqx.filter_eval_shape(untrained_surrogate, world, settings)
-        surrogate = load_tree(like, path_of(folder, "surrogate", number))
-    return TrainedAgent(world, agent.channel or channel, surrogate, agent.policy)
+    like = None if settings.joint else eqx.filter_eval_shape(untrained_surrogate, world, settings)
+    path = path_of(folder, "policy", number)
+    if like is not None and not any(name.startswith(".surrogate") for name in load_arrays(path)):
+        # Earlier versions did not refine it along with the policy.
+        agent, surrogate = load_tree(fresh, path), path_of(folder, "surrogate", number)
+        return TrainedAgent(world, channel, load_tree(like, surrogate), agent.policy)
+    agent = load_tree(replace(fresh, surrogate=like), path)
+    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
 
 
 def named_world(experiment: Experiment) -> Bounded:
