@@ -28,13 +28,20 @@ def jax_updates(
     sizes = {"width": width, "depth": depth}
     channel = emp.make_channel(world, family="gaussian", steps=steps, **sizes, key=keys[0])
     agent = Agent(emp.Policy(world.states, 1, **sizes, key=keys[1]), channel)
-    state = training.init(agent, key=keys[2])
-    betas, rates = jnp.full(_UPDATES, 50.0), jnp.full(_UPDATES, 1e-3)
+    state = training.init(agent, world, num_starts=num_starts, key=keys[2]).updates
+    ones = jnp.ones(_UPDATES)
 
     def run() -> None:
         nonlocal state
         state, info = training.step(
-            state, world, betas=betas, learning_rates=rates, num_starts=num_starts, horizon=horizon
+            state,
+            world,
+            betas=50 * ones,
+            discounts=ones,
+            shares=0 * ones,
+            learning_rates=1e-3 * ones,
+            num_starts=num_starts,
+            horizon=horizon,
         )
         info.bound.block_until_ready()
 

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.policy.test_agent_training import INPUTS, WORLD, Known
 
 from empowerment.policy import Evaluated, Fit, unfitted_surrogate
 from empowerment.policy.refinement import NUM_PLACES, begin, refine
-from tests.policy.test_agent_training import INPUTS, WORLD, Known
 
 CHANNEL = Known(inputs=INPUTS, steps=1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from empowerment.distributions import Empirical, Uniform
 from empowerment.policy import Policy
-from empowerment.policy.starts import _near_best, first_starts, next_starts, rank
+from empowerment.policy.starts import _near_best, candidates, first_starts, next_starts, rank
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded, Pendulum
 
@@ -83,7 +83,8 @@ def test_angles_may_turn():
 
 def test_states_are_ranked_by_what_a_policy_makes_of_them(getkey):
     policy = Policy(WORLD.states, 2, width=8, depth=1, key=getkey())
-    ranked = np.asarray(rank(policy, Hill(), WORLD, horizon=2, key=getkey()))
+    best = candidates(WORLD, key=getkey())
+    ranked = np.asarray(rank(policy, Hill(), WORLD, best, horizon=2, key=getkey()))
     distance = np.linalg.norm(ranked - MIDDLE, axis=1)
     assert distance[:64].mean() < 1.5
     assert distance[-64:].mean() > 5.5

@@ -117,7 +117,8 @@ def _refit(
     )
 
     def loss(network: Network, target: None, inputs: None, key: Key) -> tuple[Scalar, None]:
-        halves = [_draw(data, key) for data, key in zip((at.region, recent), jax.random.split(key))]
+        region_key, recent_key = jax.random.split(key)
+        halves = _draw(at.region, region_key), _draw(recent, recent_key)
         batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *halves)
         fitted = jax.vmap(network)(jax.vmap(surrogate.inputs)(batch.states))[:, 0]
         wanted = (batch.bounds - surrogate.mean) / surrogate.scale

@@ -9,7 +9,7 @@ from empowerment.distributions import Empirical
 from empowerment.policy.base import Bound, Policy
 from empowerment.policy.objective import imagine
 from empowerment.types import Key, Scalar, State
-from empowerment.worlds import AbstractWorld, Bounded
+from empowerment.worlds import AbstractWorld
 
 _OWN = 4
 """One rollout in this many is an episode from the initial distribution."""

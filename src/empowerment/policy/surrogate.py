@@ -119,9 +119,10 @@ def fit_surrogate(
         key: Consumed.
 
     Returns:
-        The surrogate with what it was fitted to, and facts about it: its error at states to which it was not fitted, and the
-        standard deviation of the bound over the same states, both in nats and without the noise
-        of sampling the bound; a warning if the error is above a tenth of it, else empty.
+        The surrogate with what it was fitted to, and facts about it: its error at states to which
+        it was not fitted, and the standard deviation of the bound over the same states, both in
+        nats and without the noise of sampling the bound; a warning if the error is above a tenth
+        of it, else empty.
 
     Raises:
         NotConvergedError: If the fit is worse than a constant.

@@ -134,7 +134,12 @@ _OPTIMISER = optax.chain(optax.stateless(_clip), optax.scale_by_adam())
 
 
 def init(
-    agent: Agent, world: AbstractWorld, bound: Bound | Fit | None = None, *, num_starts: int, key: Key
+    agent: Agent,
+    world: AbstractWorld,
+    bound: Bound | Fit | None = None,
+    *,
+    num_starts: int,
+    key: Key,
 ) -> PolicyState:
     """Build the state before the first update of an untrained agent, or one to fine-tune."""
     ends = best = None
@@ -281,6 +286,8 @@ def train_policy(
         DivergedError: If any diagnostic is not finite.
     """
     total = len(betas)
+    if isinstance(bound, Fit) and channel is None:
+        raise ValueError("Expected the channel that a fit is refined to; got none.")
     if total % updates_per_call:
         raise ValueError(
             f"Expected the number of updates to be a multiple of {updates_per_call}; got {total}."
@@ -293,8 +300,12 @@ def train_policy(
         before: PolicyState = at.state
         done = jnp.arange(first, last) / total
         rates = optimise.half_cosine(learning_rate, done)
-        rank_key, visit_key, refine_key = jax.random.split(jax.random.fold_in(between_key, first), 3)
-        fixed = bound if before.refinement is None else before.refinement.surrogate
+        rank_key, visit_key, refine_key = jax.random.split(
+            jax.random.fold_in(between_key, first), 3
+        )
+        fixed = bound.surrogate if isinstance(bound, Fit) else bound
+        if before.refinement is not None:
+            fixed = before.refinement.surrogate
         model, best = before.updates.model, before.best
         judge = model.channel if fixed is None else fixed
         if best is not None and judge is not None:
@@ -312,7 +323,7 @@ def train_policy(
             horizon=horizon,
         )
         seen, refinement = optimise.to_floats(info), before.refinement
-        if refinement is not None:
+        if refinement is not None and channel is not None:
             visited = _visit(updates, world, horizon=horizon, key=visit_key)
             refinement, fit_info = refine(
                 refinement, channel, world, visited, learning_rate=rates[-1] / 3, key=refine_key

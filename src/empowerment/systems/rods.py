@@ -1,0 +1,48 @@
+"""Rods on hinges, to be swung up: how high the tip is at the end of an episode."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from empowerment.data import Episode
+from empowerment.environments import ENVIRONMENTS, WorldEnv
+from empowerment.systems.base import System, Watched
+from empowerment.worlds import CartPole, Chain
+
+_LAST = 0.1
+"""Fraction of an episode at its end over which the height is averaged: that of Shah and Tiomkin
+(2026), Controllable Information Production."""
+
+
+def height(
+    episodes: Sequence[Episode], environment: gymnasium.Env, watched: Watched
+) -> dict[str, float]:
+    """Compute the mean height of the tip at the end of episodes: 0 hanging, 1 upright."""
+    del watched
+    inner = environment.unwrapped
+    assert isinstance(inner, WorldEnv)
+    assert isinstance(inner.world, CartPole | Chain)
+    ends = [each.observations[-round(_LAST * each.length) :] for each in episodes]
+    heights = [np.mean(jax.vmap(inner.world.height)(jnp.asarray(end))) for end in ends]
+    return {"height_mean": float(np.mean(heights)), "height_lowest": float(np.min(heights))}
+
+
+def summary(figures: dict) -> list[str]:
+    """Describe how high the tip is in the end."""
+    return [
+        "In the last tenth of an episode the tip is at "
+        f"{figures['height_mean']:.3f} of its height on average over episodes, "
+        f"{figures['height_lowest']:.3f} in the lowest (0 hanging, 1 upright; random: "
+        f"{figures['uniform']['height_mean']:.3f})."
+    ]
+
+
+_RODS = System(metrics=height, summary=summary)
+SYSTEMS = tuple(
+    replace(_RODS, environments=(ENVIRONMENTS[name],))
+    for name in ("cart-pole", "double-pendulum", "triple-pendulum")
+)
