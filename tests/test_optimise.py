@@ -86,7 +86,7 @@ def test_a_target_follows_slowly():
         optimiser=ADAM,
         diagnose=lambda auxiliary, gradient: jnp.zeros(()),
         trainable=TRAINABLE,
-        track=lambda target, model: target + 0.5 * (model["learnt"] - target),
+        track=lambda target, model, _: target + 0.5 * (model["learnt"] - target),
     )
     np.testing.assert_allclose(after.target, 0.75 * MODEL["learnt"])
 

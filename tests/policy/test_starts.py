@@ -53,7 +53,9 @@ def test_first_starts_are_initial_states_and_any():
     np.testing.assert_allclose(starts[~OWN].mean(axis=0), 5.0, atol=0.2)
 
 
-@pytest.mark.parametrize(("share", "spread"), [(0.0, 10 / 12**0.5), (1.0, 0.7)])
+# Anywhere: uniform over ten metres. Ranked: a tenth of half of that over two decades, whose mean
+# square is that of the largest divided by 4 ln 10.
+@pytest.mark.parametrize(("share", "spread"), [(0.0, 10 / 12**0.5), (1.0, 0.5 / 9.21**0.5)])
 def test_rollouts_go_on_or_start_anew(share: float, spread: float):
     ends = jnp.full((COUNT, 2), 7.0)
     starts = starts_of(share, ends)
