@@ -28,7 +28,7 @@ def jax_updates(
     sizes = {"width": width, "depth": depth}
     channel = emp.make_channel(world, family="gaussian", steps=steps, **sizes, key=keys[0])
     agent = Agent(emp.Policy(world.states, 1, **sizes, key=keys[1]), channel)
-    state = training.init(agent, world, num_starts=num_starts, key=keys[2]).updates
+    state = training.init(agent, world, num_starts=num_starts, key=keys[2])
     ones = jnp.ones(_UPDATES)
 
     def run() -> None:

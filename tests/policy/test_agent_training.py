@@ -12,7 +12,14 @@ from empowerment.channel import AbstractChannel, Estimate, Inputs, make_channel
 from empowerment.distributions import Empirical
 from empowerment.errors import DivergedError, NotConvergedError
 from empowerment.optimise import Callback
-from empowerment.policy import Agent, Critic, Policy, fit_surrogate, training as agent_training
+from empowerment.policy import (
+    Agent,
+    Critic,
+    Policy,
+    fit_surrogate,
+    train_policy,
+    training as agent_training,
+)
 from empowerment.policy.surrogate import _disjoint, _judge, root_mean_product
 from empowerment.types import Key, Plan, Scalar, State
 from empowerment.worlds import AbstractWorld, Ball, Bounded
@@ -69,7 +76,7 @@ def same(first, second) -> bool:
 
 def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
     agent = Agent(policy_of(getkey()), critic=critic_of(getkey()))
-    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey()).updates
+    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey())
     best = jnp.full((8, 2), 5.0)
     after, info = agent_training.step(
         before, WORLD, Slope(jnp.array(0.1)), best, **CALL, num_starts=4, horizon=3
@@ -87,7 +94,7 @@ def test_a_given_bound_is_left_as_it_is_and_the_rest_learns(getkey):
 def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
     channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
     agent = Agent(policy_of(getkey()), channel)
-    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey()).updates
+    before = agent_training.init(agent, WORLD, num_starts=4, key=getkey())
     after, _ = agent_training.step(before, WORLD, **CALL, num_starts=4, horizon=3)
     assert after.model.channel is not None
     assert not same(after.model.channel.source, channel.source)  # type: ignore[attr-defined]
@@ -96,7 +103,7 @@ def test_without_a_bound_the_channel_learns_with_the_policy(getkey):
 
 def test_neither_bound_nor_channel_is_refused(getkey):
     agent = Agent(policy_of(getkey()))
-    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey()).updates
+    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey())
     with pytest.raises(ValueError, match="got neither"):
         agent_training.step(state, WORLD, **CALL, num_starts=2, horizon=2)
 
@@ -105,7 +112,7 @@ def test_neither_bound_nor_channel_is_refused(getkey):
 def test_the_policy_goes_where_the_bound_is_high(make_critic):
     keys = jax.random.split(jax.random.key(3), 4)
     agent = Agent(policy_of(keys[0]), critic=make_critic(keys[1]))
-    trained = agent_training.train_policy(
+    trained = train_policy(
         agent,
         WORLD,
         Slope(jnp.array(0.1)),
@@ -142,10 +149,8 @@ def test_resumed_training_ends_with_the_same_bits(getkey):
         "key": key,
     }
     bound = Slope(jnp.array(0.1))
-    whole = agent_training.train_policy(
-        agent, WORLD, bound, **settings, callback=Callback(kept.append)
-    )
-    again = agent_training.train_policy(
+    whole = train_policy(agent, WORLD, bound, **settings, callback=Callback(kept.append))
+    again = train_policy(
         agent, WORLD, bound, **settings, callback=Callback(resume=lambda fresh: kept[0])
     )
     assert same(whole.model, again.model)
@@ -163,7 +168,7 @@ def test_beta_horizon_and_budget(getkey):
             return state[0]
 
     agent, bound = Agent(policy_of(getkey())), Counting()
-    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey()).updates
+    state = agent_training.init(agent, WORLD, num_starts=2, key=getkey())
     for beta in (5.0, 2000.0):
         call = {**CALL, "betas": jnp.full(2, beta)}
         state, _ = agent_training.step(state, WORLD, bound, **call, num_starts=2, horizon=2)
@@ -171,7 +176,7 @@ def test_beta_horizon_and_budget(getkey):
     state, _ = agent_training.step(state, WORLD, bound, **CALL, num_starts=2, horizon=5)
     assert traces == 2
     with pytest.raises(ValueError, match="multiple of 100; got 50"):
-        agent_training.train_policy(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
+        train_policy(state.model, WORLD, bound, betas=np.ones(50), key=getkey())
 
 
 @pytest.mark.slow
@@ -180,7 +185,7 @@ def test_one_channel_serves_every_horizon_untouched(getkey):
     channel = make_channel(WORLD, family="gaussian", steps=1, width=8, depth=1, key=getkey())
     before = [np.array(leaf) for leaf in jax.tree.leaves(channel)]
     fresh = Agent(policy_of(getkey()))
-    start = agent_training.init(fresh, WORLD, num_starts=4, key=getkey()).updates
+    start = agent_training.init(fresh, WORLD, num_starts=4, key=getkey())
     made = []
     for horizon in (2, 5):
         after, _ = agent_training.step(start, WORLD, channel, **CALL, num_starts=4, horizon=horizon)
@@ -195,7 +200,7 @@ def test_one_channel_serves_every_horizon_untouched(getkey):
 def test_what_is_not_finite_stops_training(getkey):
     agent = Agent(policy_of(getkey()))
     with pytest.raises(DivergedError, match="by update 2"):
-        agent_training.train_policy(
+        train_policy(
             agent,
             WORLD,
             Slope(jnp.array(jnp.nan)),

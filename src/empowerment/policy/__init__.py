@@ -6,6 +6,7 @@ from empowerment.policy.base import (
     Policy as Policy,
     rollout as rollout,
 )
+from empowerment.policy.learner import train_policy as train_policy, warning as warning
 from empowerment.policy.objective import Outcome as Outcome, cost as cost, imagine as imagine
 from empowerment.policy.surrogate import (
     Evaluated as Evaluated,
@@ -14,8 +15,4 @@ from empowerment.policy.surrogate import (
     fit_surrogate as fit_surrogate,
     unfitted_surrogate as unfitted_surrogate,
 )
-from empowerment.policy.training import (
-    Agent as Agent,
-    train_policy as train_policy,
-    warning as warning,
-)
+from empowerment.policy.training import Agent as Agent
