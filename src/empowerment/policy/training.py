@@ -102,7 +102,7 @@ def init(agent: Agent, world: AbstractWorld, *, num_starts: int, key: Key) -> Tr
     """Build the state before the first update of an untrained agent, or one to fine-tune."""
     ends = None
     if agent.critic is not None:
-        ends = firstany_starts(world, num_starts, key=jax.random.fold_in(key, 0))
+        ends = first_starts(world, num_starts, key=jax.random.fold_in(key, 0))
     followers = Followers(agent.critic, ends, jnp.ones(()))
     return optimise.init(agent, _OPTIMISER, target=followers, key=key)
 
@@ -159,7 +159,7 @@ def step(
         if followers.ends is None or best is None:
             starts = any_starts(world, num_starts // num_chunks, key=start_key)
         else:
-            starts = nextany_starts(world, followers.ends, best, share, key=start_key)
+            starts = next_starts(world, followers.ends, best, share, key=start_key)
         outcomes = imagine(agent.policy, judge, world, starts, horizon=horizon, key=imagine_key)
         beta = beta / spread
         costs = jax.vmap(lambda o: cost(o, beta=beta, discount=discount, critic=target))(outcomes)
