@@ -13,6 +13,7 @@ from empowerment.channel import AbstractChannel, sample_states
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.objective import Outcome, cost, imagine, returns
+from empowerment.policy.starts import first_starts, next_starts
 from empowerment.policy.surrogate import Surrogate
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
