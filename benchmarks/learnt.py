@@ -23,7 +23,7 @@ _PRESET = PRESETS["pendulum-learnt"].experiment
 def exact(states: np.ndarray) -> np.ndarray:
     """Compute the exact empowerment of the pendulum, perceived with the same resolution."""
     assert _PRESET.resolution is not None
-    world, steps = Pendulum(resolution=_PRESET.resolution), _PRESET.agent.steps
+    world, steps = Pendulum(resolution=_PRESET.resolution), _PRESET.agent.num_steps
     capacities = exact_landscape(
         world, jnp.asarray(states, float), steps=steps, key=jax.random.key(0)
     )

@@ -43,7 +43,7 @@ def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
     for preset in ("ball", "ball-10step"):
         own = folder / f"{preset}-{seed}"
         run, figures, seconds = _train(preset, seed, episodes, own)
-        steps = run.experiment.agent.steps
+        steps = run.experiment.agent.num_steps
         row |= {
             f"touching, n = {steps}": beside(figures, "wall_touch_fraction", 4),
             f"wall distance, n = {steps}": beside(figures, "mean_wall_distance", 2),

@@ -23,4 +23,5 @@ from empowerment.agent.training import (
     train_stages as train_stages,
     untrained_agent as untrained_agent,
     untrained_surrogate as untrained_surrogate,
+    with_steps as with_steps,
 )

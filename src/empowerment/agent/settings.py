@@ -1,6 +1,7 @@
 """Hyperparameters of an agent, validated in one place."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from empowerment.settings import check_at_least, check_positive
 
@@ -9,8 +10,9 @@ from empowerment.settings import check_at_least, check_positive
 class AgentSettings:
     """Hyperparameters of channel, fit of the bound, and policy."""
 
-    steps: int = 5
-    """Number of actions in a plan, n."""
+    steps: int | Literal["auto"] = 5
+    """Number of actions in a plan, n; auto chooses it by how fast differences grow in a world that
+    is known."""
 
     family: str = "auto"
     """Family of source and planning; auto is the tightest that the world allows, linearised an
@@ -60,9 +62,18 @@ class AgentSettings:
     depth: int = 2
     """Number of hidden layers of all networks but a codebook's."""
 
+    @property
+    def num_steps(self) -> int:
+        """Number of actions in a plan, once it is known."""
+        if self.steps == "auto":
+            raise ValueError("Expected the number of steps of a plan; got auto. Choose it first.")
+        return self.steps
+
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
-        check_at_least(self, steps=1, channel_updates=1, bound_states=1, policy_updates=100)
+        if self.steps != "auto":
+            check_at_least(self, steps=1)
+        check_at_least(self, channel_updates=1, bound_states=1, policy_updates=100)
         check_at_least(self, horizon=1, num_starts=1, rise=1, width=1, depth=1)
         if self.policy_updates % 100:
             raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from empowerment.agent.acting import PolicyActor
 from empowerment.agent.settings import AgentSettings
-from empowerment.channel import AbstractChannel, make_channel, train_channel
+from empowerment.channel import AbstractChannel, make_channel, plan_length, train_channel
 from empowerment.data import Spaces
 from empowerment.model import DVBF
 from empowerment.optimise import SILENT, Callback
@@ -129,6 +129,7 @@ def train_stages(
     """Train channel, fit and policy, one after the other, each with a key of its own."""
     settings.check()
     world = world if isinstance(world, Bounded) else Bounded(world)
+    settings = with_steps(settings, world)
 
     # The channel: source and planning ascend the bound (eq:vi_bound) at states from everywhere.
     untrained_key, channel_key = jax.random.split(channel_key)
@@ -186,12 +187,19 @@ def train_stages(
     return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
 
 
+def with_steps(settings: AgentSettings, world: AbstractWorld) -> AgentSettings:
+    """Return settings whose plans have a number of steps: it depends on the world alone."""
+    if settings.steps != "auto":
+        return settings
+    return replace(settings, steps=plan_length(world, key=jax.random.key(0)))
+
+
 def untrained_channel(world: Bounded, settings: AgentSettings, *, key: Key) -> AbstractChannel:
     """Build an untrained channel."""
     return make_channel(
         world,
         family=settings.family,
-        steps=settings.steps,
+        steps=settings.num_steps,
         width=settings.width,
         depth=settings.depth,
         key=key,

@@ -33,6 +33,7 @@ from empowerment.channel.evaluation import (
 )
 from empowerment.channel.families import FAMILIES as FAMILIES
 from empowerment.channel.linearised import Linearised as Linearised
+from empowerment.channel.plan_length import plan_length as plan_length
 from empowerment.channel.tabular import train_discrete as train_discrete
 from empowerment.channel.training import (
     sample_states as sample_states,

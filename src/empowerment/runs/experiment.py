@@ -82,6 +82,11 @@ class Experiment:
         check_at_least(self, data_steps=1, rounds=0, round_steps=1, action_repeat=1, agents=1)
         self.agent.check()
         self.model.check()
+        if self.is_learnt and self.agent.steps == "auto":
+            raise ValueError(
+                "Expected the number of steps of a plan where the world is learnt; got auto. "
+                "Choose it by --steps."
+            )
         if self.rounds and self.env is None:
             raise ValueError(
                 "Expected an environment to collect data of further rounds in; got none. Name one "

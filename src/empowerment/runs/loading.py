@@ -126,7 +126,7 @@ def _load_stages(
     """Read channel, fit and policy."""
     path = path_of(folder, "channel", number)
     sizes = {"family": settings.family, "width": settings.width, "depth": settings.depth}
-    like = channel_like(world, load_arrays(path), steps=settings.steps, **sizes)
+    like = channel_like(world, load_arrays(path), steps=settings.num_steps, **sizes)
     channel: AbstractChannel = load_tree(like, path)
     fresh = eqx.filter_eval_shape(
         untrained_agent, world, settings, channel, jnp.zeros(()), key=jax.random.key(0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from empowerment.agent import Explorer, TrainedAgent, to_bundle, train_stages
+from empowerment.agent import Explorer, TrainedAgent, to_bundle, train_stages, with_steps
 from empowerment.controller import write_bundle
 from empowerment.data import (
     RandomActor,
@@ -67,6 +67,8 @@ def train_run(
     if experiment.data is not None and experiment.env is not None:
         check_same_spaces(Trajectories.load(Path(experiment.data)).spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
+    if world is not None:
+        experiment = replace(experiment, agent=with_steps(experiment.agent, world))
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
 

@@ -58,7 +58,7 @@ def report_run(
     return write_report(
         folder,
         title=f"{experiment.env or experiment.data or experiment.world}: "
-        f"{experiment.agent.steps}-step empowerment",
+        f"{experiment.agent.num_steps}-step empowerment",
         settings=flat(manifest["settings"]),
         versions=manifest["versions"],
         command=manifest.get("command"),
@@ -72,7 +72,7 @@ def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progre
     if known is None or known[1].states.size > 2:
         return
     name, world = known
-    states, steps = grid_states(world, grid), run.experiment.agent.steps
+    states, steps = grid_states(world, grid), run.experiment.agent.num_steps
     path = folder / "landscape.csv"
     if not path.exists():
         about = describe(name, world, estimator="variational", steps=steps, seed=run.seed)
