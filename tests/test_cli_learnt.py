@@ -194,6 +194,8 @@ def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.Capture
         assert np.isfinite(figures["empowerment_mean"])
     sentence = f"off by {found['surrogate_error']:.3g} nats at states to which it was not fitted"
     assert any(sentence in each for each in summarise(found))
+    sentence = f"off by {found['surrogate_visited_error']:.3g} nats along these episodes"
+    assert any(sentence in each for each in summarise(found))
 
 
 @pytest.mark.slow

@@ -1,17 +1,20 @@
 """An agent in a few lines, without a folder."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import empowerment as emp
-from empowerment.agent import AgentSettings, train_agent
+import empowerment.environments
+from empowerment.agent import AgentSettings, evaluate_policy, train_agent
 from empowerment.optimise import SILENT
 from empowerment.runs import Experiment, train_run
 
@@ -80,6 +83,24 @@ def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
     trained = train_agent(Slider(), TINY, hooks=again, key=jax.random.key(0))
     assert again.seen["surrogate"] is first.seen["surrogate"]
     assert eqx.tree_equal(trained.policy, agent.policy)
+
+
+def test_an_evaluation_says_how_far_the_surrogate_is_off():
+    trained = train_agent(emp.Pendulum(), TINY, key=jax.random.key(0))
+    assert trained.surrogate is not None
+    known = trained.surrogate.mean
+    errors = []
+    for shift in (0.0, 3.0):
+        moved = eqx.tree_at(lambda fit: fit.mean, trained.surrogate, known + shift)
+        found = evaluate_policy(
+            replace(trained, surrogate=moved),
+            gymnasium.make("empowerment/Pendulum-v0"),
+            episodes=1,
+            seed=0,
+        )
+        errors.append(found["policy"].figures["surrogate_visited_error"])
+    assert errors[0] < 1
+    assert errors[1] == pytest.approx(3, abs=1)
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ class Evaluation:
     Attributes:
         episodes: The episodes.
         watched: For each episode, what was watched before each action; empty if nothing was.
-        figures: Mean empowerment, survival and length.
+        figures: Mean empowerment, survival, length, and the error of the surrogate along them.
     """
 
     episodes: tuple[Episode, ...]
@@ -95,12 +95,16 @@ def evaluate_policy(
         lengths = np.minimum([repeat * path.length for path in paths], limit)
         states = np.concatenate([states_of(track, path) for path in paths])
         chosen = np.random.default_rng(seed).integers(0, len(states), _NUM_EVALUATED)
+        bounds = bounds_at(agent, states[chosen], seed)
         figures = {
-            "empowerment_mean": float(bounds_at(agent, states[chosen], seed).mean()),
+            "empowerment_mean": float(bounds.mean()),
             "survived_fraction": float(np.mean([not path.terminated for path in paths])),
             "episode_length_mean": float(lengths.mean()),
             "episode_length_median": float(np.median(lengths)),
         }
+        if agent.surrogate is not None:
+            off = jax.vmap(agent.surrogate)(jnp.asarray(states[chosen], float)) - bounds
+            figures["surrogate_visited_error"] = float(jnp.sqrt(jnp.mean(off**2)))
         evaluations[name] = Evaluation(tuple(paths), tuple(watched), figures)
     return evaluations
 

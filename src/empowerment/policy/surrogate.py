@@ -183,7 +183,7 @@ def _judge(error: float, spread: float) -> str:
     if not error <= _USELESS * max(spread, _HARMLESS):
         raise NotConvergedError(f"Expected a network to follow the bound; got {facts}")
     if error > max(CLOSE * spread, CLOSE * _HARMLESS):
-        return f"The policy ascends a rough picture of the bound: its network has {facts}"
+        return f"The policy begins with a rough picture of the bound: its network has {facts}"
     return ""
 
 

@@ -171,9 +171,14 @@ def summarise(figures: dict[str, Any]) -> list[str]:
         sentences += system_of(figures["environment"]).summary(figures)
         if "surrogate_error" in figures:
             sentences.append(
-                "The surrogate of the bound that the policy was trained on is off by "
+                "The surrogate of the bound that the policy was trained on was at first off by "
                 f"{figures['surrogate_error']:.3g} nats at states to which it was not fitted; the "
                 f"bound itself varies by {figures['surrogate_spread']:.3g} nats over them."
+            )
+        if "surrogate_visited_error" in figures:
+            sentences.append(
+                "Refined where the policy goes, it is off by "
+                f"{figures['surrogate_visited_error']:.3g} nats along these episodes."
             )
         return sentences
     except (KeyError, TypeError) as error:
