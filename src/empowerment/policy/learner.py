@@ -23,6 +23,9 @@ _FIRST_LOOK = 10.0, 0.2
 """Steps that the critic looks ahead at first, and the fraction of training after which it looks as
 far as its discount says."""
 
+_HOLD = 4
+"""Rollouts that follow one another until a state counts as held: through one alone a rod may fly."""
+
 _USELESS = 0.5
 """Fraction of clipped updates from which the direction of the gradient is not to be trusted."""
 
@@ -117,7 +120,7 @@ def train_policy(
         model, best = before.updates.model, before.best
         judge = model.channel if fixed is None else fixed
         if best is not None and judge is not None:
-            best = rank(model.policy, judge, world, best, horizon=horizon, key=rank_key)
+            best = rank(model.policy, judge, world, best, horizon=_HOLD * horizon, key=rank_key)
         updates, info = step(
             before.updates,
             world,

@@ -17,7 +17,7 @@ _OWN = 4
 _RESETS = 0.05, 0.25
 """Probability that an episode, or any other rollout, starts anew instead of where it ended."""
 
-_NUM_CANDIDATES = 4096
+_NUM_CANDIDATES = 2048
 """States that are ranked: half of the whole region, half near the best of the last ranking."""
 
 _JITTER = 0.1, 2.0

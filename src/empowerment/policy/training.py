@@ -24,10 +24,10 @@ _CLIP = 1.0
 CHUNK = 128
 """Maximal number of rollouts in a micro-batch: more do not fit into the cache."""
 
-_TRACE = 0.95
+_TRACE = 0.99
 """The trace parameter lambda of the returns that the critic is trained on."""
 
-_TRACKING = 0.02
+_TRACKING = 0.1
 """Rate at which the target critic follows the critic."""
 
 _SPREAD = 0.01
