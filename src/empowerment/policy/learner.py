@@ -24,7 +24,7 @@ _FIRST_LOOK = 10.0, 0.2
 far as its discount says."""
 
 _HOLD = 4
-"""Rollouts that follow one another until a state counts as held: through one alone a rod may fly."""
+"""Rollouts in a row through which a ranked state has to be held: a rod may fly through one."""
 
 _USELESS = 0.5
 """Fraction of clipped updates from which the direction of the gradient is not to be trusted."""
