@@ -77,6 +77,7 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 3
 	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
 	$(BIN)/python -m benchmarks.rods
+	$(BIN)/python -m benchmarks.gradients
 	$(BIN)/python -m benchmarks.policy --growth
 	$(BIN)/python -m benchmarks.model prediction
 	$(BIN)/python -m benchmarks.model ablation
