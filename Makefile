@@ -78,6 +78,7 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
 	$(BIN)/python -m benchmarks.rods
 	$(BIN)/python -m benchmarks.gradients
+	$(BIN)/python -m benchmarks.linearised
 	$(BIN)/python -m benchmarks.policy --growth
 	$(BIN)/python -m benchmarks.model prediction
 	$(BIN)/python -m benchmarks.model ablation
