@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from benchmarks.tables import Table, write_table
 from empowerment.agent import with_steps
@@ -54,6 +55,9 @@ class Tamed(Bounded):
         return super().transition(tame(state), action)
 
 
+_LOOKS = 1, 4, 16, 64
+"""Steps through which the growth of adjoints is measured."""
+
 _STEPS_PER_UPDATE = 2048
 """Imagined steps in an update, the same for each horizon."""
 
@@ -68,8 +72,8 @@ _VARIANTS: dict[str, tuple[int, bool, Callable[..., State] | None]] = {
 """Horizon, whether the bound is refined, and what is done to adjoints."""
 
 
-def measure(preset: str, seed: int, updates: int) -> Table:
-    """Fit the bound once, train a policy in each way: rows of the table."""
+def measure(preset: str, seed: int, updates: int) -> tuple[Table, Table]:
+    """Fit the bound once, train a policy in each way: rows of both tables."""
     experiment = PRESETS[preset].experiment
     inner: Any = WORLDS[preset]()
     world = Bounded(inner)
@@ -81,6 +85,8 @@ def measure(preset: str, seed: int, updates: int) -> Table:
     sizes = {"width": settings.width, "depth": settings.depth}
     fit, _ = fit_surrogate(channel, world, num_states=settings.bound_states, **sizes, key=fit_key)
     fresh = untrained_agent(world, settings, channel, fit.surrogate.mean, key=fresh_key)
+    names = {"preset": preset, "seed": seed}
+    growth: Table = [names | {"policy": "untrained"} | _growth(fresh.policy, world, test_key)]
     rows: Table = []
     for name, (horizon, is_refined, rule) in _VARIANTS.items():
         num_starts = _STEPS_PER_UPDATE // horizon
@@ -102,10 +108,11 @@ def measure(preset: str, seed: int, updates: int) -> Table:
         )
         seen = [seen for _, seen in trained.history]
         height = _height(trained.model.policy, world, inner.height, test_key)
+        if not rows:
+            growth.append(names | {"policy": name} | _growth(trained.model.policy, world, test_key))
         rows.append(
-            {
-                "preset": preset,
-                "seed": seed,
+            names
+            | {
                 "rollouts": name,
                 "height": f"{float(height):.3f}",
                 "largest gradient norm": f"{max(each['gradient_norm'] for each in seen):.3g}",
@@ -114,7 +121,32 @@ def measure(preset: str, seed: int, updates: int) -> Table:
             }
         )
         print(rows[-1], flush=True)
-    return rows
+    return rows, growth
+
+
+def _growth(policy: Policy, world: Bounded, key: Key) -> dict[str, object]:
+    """Measure by how much a difference in state grows under a policy, at states from anywhere."""
+
+    @eqx.filter_jit
+    def factors(policy: Policy, keys: Array, steps: int) -> Array:
+        def later(state: State) -> State:
+            def advance(state: State, _: None) -> tuple[State, None]:
+                return world.transition(state, policy(state).mean).mean, None
+
+            return jax.lax.scan(advance, state, None, length=steps)[0]
+
+        def of_state(key: Key) -> Scalar:
+            state = world.state_distribution().sample(key=key)
+            return jnp.linalg.norm(jax.jacrev(later)(state), ord=2)
+
+        return jnp.percentile(jax.vmap(of_state)(keys), jnp.array([50.0, 95.0]))
+
+    keys = jax.random.split(key, 1024)
+    growth = {steps: factors(policy, keys, steps) for steps in _LOOKS}
+    return {
+        f"{steps} steps": f"{float(median):.3g} ({float(high):.3g})"
+        for steps, (median, high) in growth.items()
+    }
 
 
 @eqx.filter_jit
@@ -142,10 +174,13 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=4000, help="updates of each policy")
     options = parser.parse_args()
     rows: Table = []
+    growth: Table = []
     for preset in options.presets:
         for seed in options.seeds:
-            rows += measure(preset, seed, options.updates)
+            new = measure(preset, seed, options.updates)
+            rows, growth = rows + new[0], growth + new[1]
             write_table("gradients", rows, by=("preset", "rollouts", "seed"))
+            write_table("adjoints", growth, by=("preset", "policy", "seed"))
 
 
 if __name__ == "__main__":

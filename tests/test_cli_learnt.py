@@ -196,6 +196,8 @@ def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.Capture
     assert any(sentence in each for each in summarise(found))
     sentence = f"off by {found['surrogate_visited_error']:.3g} nats along these episodes"
     assert any(sentence in each for each in summarise(found))
+    sentence = f"by {found['surrogate_best_error']:.3g} at the tenth that it takes for the best"
+    assert any(sentence in each for each in summarise(found))
 
 
 @pytest.mark.slow

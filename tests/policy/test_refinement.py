@@ -33,6 +33,9 @@ def test_the_error_is_that_at_visited_states_before_they_are_fitted_to(getkey):
     off = jax.vmap(at.surrogate)(states) - truth
     assert float(info.visited_error) == pytest.approx(float(jnp.sqrt(jnp.mean(off**2))), rel=1e-4)
     assert float(info.visited_bound) == pytest.approx(float(truth.mean()), rel=1e-4)
+    best = off[jnp.argsort(-jax.vmap(at.surrogate)(states))[: NUM_PLACES // 10]]
+    assert float(info.best_error) == pytest.approx(float(jnp.sqrt(jnp.mean(best**2))), rel=1e-4)
+    assert float(info.best_error) != pytest.approx(float(info.visited_error), rel=1e-2)
 
 
 def test_refinement_learns_where_the_policy_goes_and_keeps_the_rest(getkey):

@@ -55,10 +55,12 @@ class FitInfo(eqx.Module):
     Attributes:
         visited_error: Root mean square error at states that the policy visits, before they are
             fitted to and without the noise of sampling the bound, in nats.
+        best_error: The same at the tenth of these states that the surrogate takes for the best.
         visited_bound: Mean bound of the channel at these states.
     """
 
     visited_error: Scalar
+    best_error: Scalar
     visited_bound: Scalar
 
 
@@ -109,7 +111,12 @@ def _refit(
     one, other = estimates
     bounds, surrogate = 0.5 * (one + other), at.surrogate
     values = jax.vmap(surrogate)(visited)
-    info = FitInfo(root_mean_product(values - one, values - other), bounds.mean())
+    best = jnp.argsort(-values)[: len(values) // 10]
+    info = FitInfo(
+        root_mean_product(values - one, values - other),
+        root_mean_product((values - one)[best], (values - other)[best]),
+        bounds.mean(),
+    )
     first = (at.count * len(visited)) % _RECENT
     recent = Evaluated(
         jax.lax.dynamic_update_slice(at.recent.states, visited, (first, 0)),

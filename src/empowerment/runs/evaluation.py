@@ -178,7 +178,8 @@ def summarise(figures: dict[str, Any]) -> list[str]:
         if "surrogate_visited_error" in figures:
             sentences.append(
                 "Refined where the policy goes, it is off by "
-                f"{figures['surrogate_visited_error']:.3g} nats along these episodes."
+                f"{figures['surrogate_visited_error']:.3g} nats along these episodes, and by "
+                f"{figures['surrogate_best_error']:.3g} at the tenth that it takes for the best."
             )
         return sentences
     except (KeyError, TypeError) as error:
