@@ -17,6 +17,7 @@ from safetensors.numpy import load, save
 from empowerment.agent import to_bundle
 from empowerment.controller import Controller, read_bundle, write_bundle
 from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
+from empowerment.files import encode
 
 FILTER = filter_bundle()
 
@@ -67,13 +68,18 @@ def change_weights(folder: Path, change: Callable[[dict[str, Any]], object]) -> 
 
 def sign(folder: Path, data: bytes) -> None:
     (folder / WEIGHTS).write_bytes(data)
-    digest = hashlib.sha256(data).hexdigest()
-    change_manifest(folder, lambda m: m.update(sha256=digest, bytes=len(data)))
+    change_manifest(folder, lambda m: m.update(bytes=len(data)))
 
 
 def change_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change fields, and the hash with them unless that is what is changed."""
     manifest = json.loads((folder / MANIFEST).read_text())
+    written = manifest.pop("sha256")
     change(manifest)
+    if "sha256" not in manifest:
+        weights = (folder / WEIGHTS).read_bytes() if (folder / WEIGHTS).is_file() else b""
+        manifest["sha256"] = hashlib.sha256(weights + encode(manifest)).hexdigest()
+        assert len(manifest["sha256"]) == len(written)
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -288,6 +294,19 @@ def test_random_damage_is_refused_or_harmless(folder: Path, random: Generator):
             assert ((low <= action) & (action <= high)).all()
         for each, kept in whole.items():
             (folder / each).write_bytes(kept)
+
+
+def test_no_bit_of_a_manifest_can_flip_unnoticed(folder: Path):
+    path = folder / MANIFEST
+    written = path.read_bytes()
+    read_bundle(folder)
+    first_line = [(place, bit) for place in range(60) for bit in range(8)]
+    for place, bit in [*first_line, *((place, place % 8) for place in range(len(written)))]:
+        flipped = bytearray(written)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=str(folder)):
+            read_bundle(folder)
 
 
 def test_a_run_that_is_no_folder_is_refused(tmp_path: Path):

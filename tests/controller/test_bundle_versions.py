@@ -1,6 +1,7 @@
 """Bundles of version 1, and constants that come from the bundle rather than from the code."""
 
 import dataclasses
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -13,7 +14,7 @@ from controllers_for_tests import filter_bundle, pendulum_bundle
 from numpy.random import Generator
 
 from empowerment.controller import Bundle, Controller, read_bundle, write_bundle
-from empowerment.controller.bundle_io import MANIFEST
+from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
 from empowerment.controller.controller import EngineName, make_engine
 from empowerment.controller.export import export
 from empowerment.controller.export.validation import Step, validate
@@ -26,7 +27,9 @@ def to_version_1(folder: Path, **others: Any) -> None:
     """Rewrite a manifest as version 1 had it, and add other fields."""
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["least_scale"], manifest["log_scales"]
-    manifest |= {"format": VERSION_1, "num_first": manifest.pop("num_initial"), **others}
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    manifest |= {"format": VERSION_1, "num_first": manifest.pop("num_initial"), "sha256": digest}
+    manifest |= others
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 

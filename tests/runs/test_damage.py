@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from empowerment.optimise import Callback, Snapshot, TrainingState
-from empowerment.runs.folder import Run, hashes, open_run
+from empowerment.runs.folder import Run, hashes, open_run, read_manifest
 from empowerment.runs.stage import RunHooks
 
 LIKE = {"a": np.zeros(3, np.float32)}
@@ -234,3 +234,18 @@ def test_a_damaged_result_is_not_gone_on_with(tmp_path: Path):
         pytest.raises(ValueError, match="SHA-256 differs"),
     ):
         train_rounds(run)
+
+
+def test_no_bit_of_a_manifest_can_flip_unnoticed(tmp_path: Path):
+    with open_run(tmp_path, {"seed": 2, "rate": 0.1}, resume=False, log=print) as run:
+        run.write_manifest(finished=True)
+    path = tmp_path / "manifest.json"
+    written = path.read_bytes()
+    assert read_manifest(tmp_path)["settings"] == {"seed": 2, "rate": 0.1}
+    first_line = [(place, bit) for place in range(60) for bit in range(8)]
+    for place, bit in [*first_line, *((place, place % 8) for place in range(len(written)))]:
+        flipped = bytearray(written)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"manifest\.json"):
+            read_manifest(tmp_path)

@@ -14,8 +14,11 @@ from empowerment.files import convert, decode, encode, read_bytes, to_arrays, wr
 WEIGHTS, MANIFEST = "controller.safetensors", "controller.json"
 """Files of a controller bundle in a run folder."""
 
-FORMAT = "empowerment controller, version 2"
+FORMAT = "empowerment controller, version 3"
+_FORMAT_2 = "empowerment controller, version 2"
 _FORMAT_1 = "empowerment controller, version 1"
+"""Before version 3, the SHA-256 was that of the weights alone."""
+
 _CONSTANTS_1 = {"least_scale": 1e-3, "log_scales": [-4.0, 1.0]}
 """Fields that version 1 left out, with their values at that time."""
 
@@ -53,19 +56,9 @@ def read_bundle(folder: Path) -> Bundle:
         ValueError: If a file is missing, too large, damaged or invalid.
     """
     text = _read(folder, MANIFEST, _LARGEST_MANIFEST)
-    description, digest, size = from_json(text, folder / MANIFEST)
     data = _read(folder, WEIGHTS, _LARGEST_WEIGHTS)
+    description = from_json(text, data, folder / MANIFEST)
     path = folder / WEIGHTS
-    if len(data) != size:
-        raise ValueError(
-            f"Expected {path} to have {size} bytes, as in {MANIFEST}; got {len(data)}. The file "
-            "is damaged or was replaced."
-        )
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise ValueError(
-            f"Expected the weights in {path} to be those of {MANIFEST}; the SHA-256 differs. The "
-            "file is damaged or was replaced."
-        )
     arrays = to_arrays(data, path)
     try:
         return Bundle(description, arrays)
@@ -74,33 +67,31 @@ def read_bundle(folder: Path) -> Bundle:
 
 
 def to_json(description: Description, data: bytes) -> bytes:
-    """Serialise a description as a manifest, with the SHA-256 and the size of the weights."""
-    return encode(
-        {
-            "format": FORMAT,
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "bytes": len(data),
-            **asdict(description),
-        }
-    )
+    """Serialise a description as a manifest, with the size of the weights and the SHA-256 of both.
+
+    Args:
+        description: The description.
+        data: The weights.
+    """
+    fields = {"format": FORMAT, "bytes": len(data), **asdict(description)}
+    return encode({**fields, "sha256": _digest(data, fields)})
 
 
-def from_json(text: bytes, path: Path) -> tuple[Description, str, int]:
-    """Parse a manifest of version 1 or 2.
+def from_json(text: bytes, data: bytes, path: Path) -> Description:
+    """Parse a manifest of any version, and check that it and the weights are as written.
 
     Args:
         text: The manifest.
-        path: Its file, for error messages.
-
-    Returns:
-        The description, and the SHA-256 and the size of the weights.
+        data: The weights.
+        path: File of the manifest, for error messages.
 
     Raises:
-        ValueError: If the manifest is invalid.
+        ValueError: If the manifest is invalid, or either was changed.
     """
     fields = decode(text, dict[str, Any], what=_WHAT, source=path)
-    version = fields.pop("format", None)
-    if version not in (FORMAT, _FORMAT_1):
+    digest = convert(fields.pop("sha256", None), str, what=f"{_WHAT} with sha256", source=path)
+    found, version = _digest(data, fields), fields.pop("format", None)
+    if version not in (FORMAT, _FORMAT_2, _FORMAT_1):
         raise ValueError(f"Expected {path} to be {_WHAT}; got the format {version!r:.80}.")
     if version == _FORMAT_1:
         if odd := sorted({"num_initial", *_CONSTANTS_1} & set(fields)):
@@ -108,9 +99,23 @@ def from_json(text: bytes, path: Path) -> tuple[Description, str, int]:
                 f"Expected {path} to be {_WHAT} of version 1; got the unexpected {', '.join(odd)}."
             )
         fields |= {"num_initial": fields.pop("num_first", None), **_CONSTANTS_1}
-    digest = convert(fields.pop("sha256", None), str, what=f"{_WHAT} with sha256", source=path)
     size = convert(fields.pop("bytes", None), int, what=f"{_WHAT} with bytes", source=path)
-    return convert(fields, Description, what=_WHAT, source=path), digest, size
+    if len(data) != size:
+        raise ValueError(
+            f"Expected the weights beside {path} to have {size} bytes, as in it; got {len(data)}. "
+            "The file is damaged or was replaced."
+        )
+    if digest != (found if version == FORMAT else hashlib.sha256(data).hexdigest()):
+        raise ValueError(
+            f"Expected {path} and its weights to be as they were written; the SHA-256 differs. A "
+            "file is damaged or was replaced."
+        )
+    return convert(fields, Description, what=_WHAT, source=path)
+
+
+def _digest(data: bytes, fields: dict[str, Any]) -> str:
+    """Compute the SHA-256 of weights, followed by all fields of their manifest but itself."""
+    return hashlib.sha256(data + encode(fields)).hexdigest()
 
 
 def _read(folder: Path, name: str, most: int) -> bytes:

@@ -17,7 +17,7 @@ from empowerment.storage import load_tree, read_about, save_tree
 
 _TreeT = TypeVar("_TreeT")
 
-_FORMAT = "empowerment run, version 2"
+_FORMAT = "empowerment run, version 3"
 _MANIFEST, _LOCK, _CHECKPOINTS = "manifest.json", ".lock", "checkpoints"
 _NUM_KEPT = 2
 """Number of checkpoints that are kept: should the newest be damaged, there is one before it."""
@@ -27,15 +27,21 @@ Log = Callable[[str], None]
 
 
 class Manifest(TypedDict):
-    """What a run folder says about itself; `command` and `noise` are of runs with an agent."""
+    """What a run folder says about itself; `command` and `noise` are of runs with an agent.
 
-    format: Literal["empowerment run, version 2", "empowerment run, version 1"]
+    Since version 3 it has a SHA-256 of all its other fields.
+    """
+
+    format: Literal[
+        "empowerment run, version 3", "empowerment run, version 2", "empowerment run, version 1"
+    ]
     settings: dict[str, Any]
     versions: dict[str, str]
     finished: bool
     files: dict[str, str]
     command: NotRequired[str | None]
     noise: NotRequired[dict[str, list[float]] | None]
+    sha256: NotRequired[str]
 
 
 class Run:
@@ -88,7 +94,7 @@ class Run:
             "finished": finished,
             "files": hashes(self.folder) if finished else {},
         }
-        write_atomic(self.folder / _MANIFEST, encode(manifest))
+        _write_manifest(self.folder, manifest)
 
     def _checkpoint(self, stage: str, count: int) -> Path:
         return self.folder / _CHECKPOINTS / f"{stage}-{count:07d}.safetensors"
@@ -176,13 +182,31 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / _MANIFEST
     if not path.exists():
         raise ValueError(f"Expected {folder} to be a run folder; there is no {_MANIFEST} in it.")
-    return read_json(path, Manifest, what="the manifest of a run")
+    manifest: Manifest = read_json(path, Manifest, what="the manifest of a run")
+    stored = manifest.get("sha256")
+    has_to_match = manifest["format"] == _FORMAT or stored is not None
+    if has_to_match and stored != _digest({**manifest}):
+        raise ValueError(
+            f"Expected {path} to be as it was written; the SHA-256 differs. The file is damaged or "
+            "was changed."
+        )
+    return manifest
 
 
 def refresh_manifest(folder: Path) -> None:
     """Compute the SHA-256 of every file anew, after files were added to a finished run."""
-    manifest = {**read_manifest(folder), "files": hashes(folder)}
-    write_atomic(folder / _MANIFEST, encode(manifest))
+    _write_manifest(folder, {**read_manifest(folder), "format": _FORMAT, "files": hashes(folder)})
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest with its SHA-256."""
+    write_atomic(folder / _MANIFEST, encode({**manifest, "sha256": _digest(manifest)}))
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    """Compute the SHA-256 of all fields of a manifest but itself."""
+    fields = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(encode(fields)).hexdigest()
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import io
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -82,8 +81,7 @@ def _read_npz(data: bytes, path: Path) -> Bundle:
     with np.load(io.BytesIO(data)) as archive:
         arrays = {name: archive[name] for name in archive.files}
     text = arrays.pop("description").tobytes()
-    assert json.loads(text)["bytes"] == 0
-    return Bundle(from_json(text, path)[0], arrays)
+    return Bundle(from_json(text, b"", path), arrays)
 
 
 def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
