@@ -25,7 +25,7 @@ def jax_updates(
     """Build a function that makes `_UPDATES` joint updates of policy, source and planning."""
     world = emp.Bounded(emp.Pendulum())
     keys = jax.random.split(jax.random.key(0), 3)
-    sizes = {"width": width, "depth": depth}
+    sizes: dict[str, Any] = {"width": width, "depth": depth}
     channel = emp.make_channel(world, family="gaussian", steps=steps, **sizes, key=keys[0])
     agent = Agent(emp.Policy(world.states, 1, **sizes, key=keys[1]), channel)
     state = training.init(agent, world, num_starts=num_starts, key=keys[2])

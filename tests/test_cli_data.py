@@ -148,7 +148,7 @@ def test_a_table_becomes_data(folder: Path, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ("collect CartPole-v1 --steps 9 --out a.npz", "action space of CartPole-v1"),
+        ("collect CarRacing-v3 --steps 9 --out a.npz", "such as an image. Reduce it"),
         ("collect Nowhere-v0 --steps 9 --out a.npz", "Nowhere"),
         ("collect nowhere:A-v0 --steps 9 --out a.npz", "nowhere"),
         ("collect Pendulum-v1 --steps 0 --out a.npz", "steps to be at least 1; got 0"),

@@ -124,7 +124,7 @@ def test_a_model_does_not_go_on_with_other_data(
         ("model nowhere", "nowhere to be a run folder"),
         ("evaluate MODEL", "has a model alone"),
         ("train --out r", "or an environment by --env ID"),
-        ("train --env CartPole-v1 --out r", "action space of CartPole-v1"),
+        ("train --env CarRacing-v3 --out r", "such as an image. Reduce it"),
         ("train --data DATA --rounds 1 --out r", "Name one by --env"),
         ("train --data DATA --env empowerment/Ball-v0 --out r", "2 actions; got 3 observed"),
         ("train --data DATA --agents 2 --out r --budget smoke", "channels; got 3"),

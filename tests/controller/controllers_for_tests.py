@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from empowerment.agent import to_bundle
-from empowerment.controller import Bundle
+from empowerment.controller import Bundle, Description
+from empowerment.controller.controller import EngineName, make_engine
+from empowerment.controller.export.validation import Step
 from empowerment.model import DVBF, Scaling
 from empowerment.policy import Policy
-from empowerment.worlds import AbstractWorld, Bounded, Box, LinearGaussian, Pendulum
+from empowerment.worlds import AbstractWorld, Bounded, Box, LinearGaussian, Pendulum, discrete
 
 
 def with_filter(
@@ -25,8 +27,10 @@ def with_filter(
     depth: int = 1,
     num_initial: int = 1,
     as_published: bool = False,
+    choices: tuple[int, ...] = (),
 ) -> tuple[Policy, Bounded, DVBF]:
     """A filter and a policy for it, in a world that is only there for its limits."""
+    done = sum(choices) or done
     low = np.linspace(-2.0, 0.5, done)
     units = Scaling(
         jnp.asarray(random.normal(size=seen), float),
@@ -54,7 +58,7 @@ def with_filter(
         process_noise=np.full(latent, 0.1),
         resolution=np.full(latent, 0.1),
         states=Box([-3.0] * latent, [2.0] * latent, _names("latent", latent)),
-        actions=Box(low, low + 3.0, _names("action", done)),
+        actions=discrete(*choices) if choices else Box(low, low + 3.0, _names("action", done)),
     )
     return policy_of(world, random, width=width), Bounded(world), model
 
@@ -69,7 +73,8 @@ def without_filter(
 
 def policy_of(world: AbstractWorld, random: np.random.Generator, width: int = 32) -> Policy:
     def make(key: jax.Array) -> Policy:
-        return Policy(world.states, world.actions.size, width=width, key=key)
+        actions = world.actions
+        return Policy(world.states, actions.size, choices=actions.choices, width=width, key=key)
 
     policy = _filled(make, random)
     return eqx.tree_at(lambda p: p.states, policy, world.states)
@@ -83,6 +88,56 @@ def filter_bundle(seed: int = 0, **sizes: Any) -> Bundle:
 def pendulum_bundle(seed: int = 0) -> Bundle:
     policy, world = without_filter(np.random.default_rng(seed))
     return to_bundle(policy=policy, world=world, model=None)
+
+
+def discrete_bundle(
+    choices: tuple[int, ...] = (3,),
+    *,
+    seed: int = 0,
+    seen: int = 5,
+    latent: int = 0,
+    width: int = 16,
+    angles: tuple[int, ...] = (),
+) -> Bundle:
+    """A policy that chooses, with a filter if it has a latent state; drawn array by array."""
+    random = np.random.default_rng(seed)
+    names = ["policy", *(["recognition", "start", "transition", "measurement"] if latent else [])]
+    about = Description(
+        observation_names=_names("observation", seen),
+        action_names=_names("action", len(choices)),
+        low=(0.0,) * len(choices),
+        high=tuple(count - 1.0 for count in choices),
+        networks={name: ("tanh", "identity") for name in names},
+        choices=choices,
+        latent_size=latent,
+        angles=angles,
+    )
+    arrays = {
+        "states.centre": random.normal(size=about.state_size),
+        "states.half_width": random.uniform(0.5, 2.0, about.state_size),
+    }
+    for name, size in (("observations", seen), ("actions", about.encoded_size)):
+        if latent:
+            arrays |= {f"{name}.offset": random.normal(size=size)}
+            arrays |= {f"{name}.scale": random.uniform(0.5, 2.0, size)}
+    for name, (in_size, out_size) in about.sizes().items():
+        for index, shape in enumerate([(width, in_size), (out_size, width)]):
+            arrays[f"{name}.{index}.weight"] = 2 * random.normal(size=shape) / shape[1] ** 0.5
+            arrays[f"{name}.{index}.bias"] = 0.1 * random.normal(size=shape[0])
+    return Bundle(about, {name: array.astype(np.float32) for name, array in arrays.items()})
+
+
+def by_engine(bundle: Bundle, name: EngineName) -> Step:
+    """A step of an engine from a given memory, as an export makes it."""
+    engine = make_engine(bundle, name)
+
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        engine.load(memory)
+        engine.observation = observation
+        engine.run(seen=bool(np.isfinite(observation).all()))
+        return engine.action.copy(), engine.memory.copy()
+
+    return step
 
 
 def _filled(make: Callable[[jax.Array], Any], random: np.random.Generator) -> Any:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from controllers_for_tests import filter_bundle, pendulum_bundle
+from controllers_for_tests import by_engine, filter_bundle, pendulum_bundle
 from numpy.random import Generator
 
 from empowerment.controller import Bundle, Controller, read_bundle, write_bundle
 from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
-from empowerment.controller.controller import EngineName, make_engine
+from empowerment.controller.controller import EngineName
 from empowerment.controller.export import export
-from empowerment.controller.export.validation import Step, validate
+from empowerment.controller.export.validation import validate
 from empowerment.controller.reference import reference_step
 
 VERSION_1 = "empowerment controller, version 1"
@@ -26,7 +26,8 @@ VERSION_1 = "empowerment controller, version 1"
 def to_version_1(folder: Path, **others: Any) -> None:
     """Rewrite a manifest as version 1 had it, and add other fields."""
     manifest = json.loads((folder / MANIFEST).read_text())
-    del manifest["least_scale"], manifest["log_scales"]
+    del manifest["least_scale"], manifest["log_scales"], manifest["choices"]
+    del manifest["uniform_share"]
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     manifest |= {"format": VERSION_1, "num_first": manifest.pop("num_initial"), "sha256": digest}
     manifest |= others
@@ -43,7 +44,23 @@ def test_version_1_is_still_read(tmp_path: Path, random: Generator):
         np.testing.assert_array_equal(older.step(observation), newer.step(observation))
 
 
-@pytest.mark.parametrize("others", [{"least_scale": 1.0}, {"num_initial": 1}, {"format": "other"}])
+def test_version_2_is_still_read(tmp_path: Path):
+    write_bundle(filter_bundle(), tmp_path)
+    newer = read_bundle(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    del manifest["choices"], manifest["uniform_share"]
+    manifest["format"] = "empowerment controller, version 2"
+    manifest["sha256"] = hashlib.sha256((tmp_path / WEIGHTS).read_bytes()).hexdigest()
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    assert read_bundle(tmp_path).description == newer.description
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "choices": []}))
+    with pytest.raises(ValueError, match="of version 2; got the unexpected choices"):
+        read_bundle(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "others", [{"least_scale": 1.0}, {"num_initial": 1}, {"choices": [2, 2]}, {"format": "other"}]
+)
 def test_versions_are_not_mixed(others: dict[str, Any], tmp_path: Path):
     write_bundle(filter_bundle(), tmp_path)
     to_version_1(tmp_path, **others)
@@ -53,18 +70,6 @@ def test_versions_are_not_mixed(others: dict[str, Any], tmp_path: Path):
 
 def with_constants(bundle: Bundle, **constants: Any) -> Bundle:
     return Bundle(dataclasses.replace(bundle.description, **constants), bundle.arrays)
-
-
-def by_engine(bundle: Bundle, name: EngineName) -> Step:
-    engine = make_engine(bundle, name)
-
-    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        engine.load(memory)
-        engine.observation = observation
-        engine.run(seen=bool(np.isfinite(observation).all()))
-        return engine.action.copy(), engine.memory.copy()
-
-    return step
 
 
 @pytest.mark.parametrize("as_published", [False, True], ids=["softplus", "square"])

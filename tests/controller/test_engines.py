@@ -14,6 +14,7 @@ from empowerment.agent import to_bundle
 from empowerment.controller import Bundle, Controller
 from empowerment.controller.controller import EngineName, make_engine
 from empowerment.controller.reference import reference_step
+from empowerment.distributions import Gaussian
 from empowerment.model import DVBF, Filter
 from empowerment.policy import Policy
 from empowerment.worlds import WORLDS, AbstractWorld, Ball, Bounded, Pendulum
@@ -193,6 +194,7 @@ class TestPredict:
         count = 4000
         drawn = controller.predict(np.tile(np.asarray(state), (count, 1)))[0]
         given = policy(state)
+        assert isinstance(given, Gaussian)
         middle = np.arctanh(np.clip(drawn[:, 0] / 2.0, -1 + 1e-6, 1 - 1e-6))
         error = (middle.mean() - float(given.mean[0])) / (float(given.scale[0]) / count**0.5)
         assert abs(error) < 4

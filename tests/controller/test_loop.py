@@ -1,5 +1,6 @@
 """The loop in real time: what it does when all is well, and when it is not."""
 
+import dataclasses
 import gc
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 from controllers_for_tests import filter_bundle, pendulum_bundle
 
 from empowerment.cli import main
-from empowerment.controller import Controller, Safety, write_bundle
+from empowerment.controller import Bundle, Controller, Safety, write_bundle
 from empowerment.controller.devices import EnvironmentDevice
 from empowerment.controller.loop import Device, run_loop
 
@@ -135,10 +136,11 @@ def test_an_environment_begins_anew_when_an_episode_is_over():
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
-    write_bundle(pendulum_bundle(), folder)
-    about = json.loads((folder / "controller.json").read_text())
-    about |= {"environment": "empowerment/Pendulum-v0", "interval": 0.01}
-    (folder / "controller.json").write_text(json.dumps(about))
+    bundle = pendulum_bundle()
+    about = dataclasses.replace(
+        bundle.description, environment="empowerment/Pendulum-v0", interval=0.01
+    )
+    write_bundle(Bundle(about, bundle.arrays), folder)
     return folder
 
 

@@ -119,6 +119,7 @@ def test_rollout_is_the_world_step_by_step(getkey, world: Bounded):
     state = start
     for index in range(6):
         choice = policy(state)
+        assert isinstance(choice, Gaussian)
         successor = world.transition(state, choice.mean + choice.scale * noise[index])
         state = successor.mean + successor.scale * drift[index]
         np.testing.assert_allclose(
@@ -149,6 +150,7 @@ def test_gradient_goes_through_the_dynamics(getkey):
 def test_policy_is_within_limits_and_begins_at_its_prior(getkey):
     policy = Policy(WORLD.states, 2, key=getkey())
     choices = jax.vmap(policy)(100 * jax.random.normal(getkey(), (64, 2)))
+    assert isinstance(choices, Gaussian)
     assert choices.mean.shape == (64, 2)
     assert float(jnp.max(choices.scale)) < np.exp(1.0)
     assert float(jnp.min(choices.scale)) > np.exp(-4.0)

@@ -50,10 +50,14 @@ class PolicyActor:
 
         def act_all(states: Float[Array, "agents state"], key: Key, time: Array) -> Array:
             keys = jax.random.split(jax.random.fold_in(key, time), num_agents)
-            return jax.vmap(act)(states, keys).ravel()
+            actions = jax.vmap(act)(states, keys)
+            if not world.actions.choices:
+                return actions.ravel()
+            chosen = [part.argmax(axis=1) for part in world.actions.split(actions)]
+            return jnp.stack(chosen, axis=1).astype(actions.dtype).ravel()
 
         self._act = jax.jit(act_all)
-        self._track = tracker(model, num_agents)
+        self._track = tracker(model, num_agents, choices=world.actions.choices)
         self._key = jax.random.key(0)
         self._time = 0
         self._states: np.ndarray | None = None
@@ -81,8 +85,14 @@ Track = Callable[[np.ndarray | None, np.ndarray | None, np.ndarray], np.ndarray]
 """Maps the previous states of all agents, the action since, and the observation to the states."""
 
 
-def tracker(model: DVBF | None, num_agents: int = 1) -> Track:
-    """Build the state estimator of all agents: filters, or the observations without a model."""
+def tracker(model: DVBF | None, num_agents: int = 1, *, choices: tuple[int, ...] = ()) -> Track:
+    """Build the state estimator of all agents: filters, or the observations without a model.
+
+    Args:
+        model: The model, if there is one.
+        num_agents: Number of agents, whose observations and actions are concatenated.
+        choices: Of discrete actions, the number of choices of each action of an agent.
+    """
     if model is None:
         return lambda states, action, observation: np.asarray(observation).reshape(num_agents, -1)
     own = Filter(model)
@@ -90,12 +100,16 @@ def tracker(model: DVBF | None, num_agents: int = 1) -> Track:
     def begin(observation: Observation) -> State:
         return own.init(jnp.repeat(observation[None], model.num_initial, axis=0))
 
+    def go_on(states: Array, action: Array, seen: Array) -> Array:
+        own_actions = action.reshape(num_agents, -1)
+        if choices:
+            numbers = own_actions.astype(int)
+            parts = [jax.nn.one_hot(numbers[:, i], n) for i, n in enumerate(choices)]
+            own_actions = jnp.concatenate(parts, axis=1)
+        return jax.vmap(own.update)(states, own_actions, seen.reshape(num_agents, -1))
+
     init = jax.jit(lambda seen: jax.vmap(begin)(seen.reshape(num_agents, -1)))
-    update = jax.jit(
-        lambda states, action, seen: jax.vmap(own.update)(
-            states, action.reshape(num_agents, -1), seen.reshape(num_agents, -1)
-        )
-    )
+    update = jax.jit(go_on)
 
     def track(
         states: np.ndarray | None, action: np.ndarray | None, observation: np.ndarray

@@ -12,8 +12,8 @@ from empowerment.model import DVBF
 from empowerment.model.dvbf import LEAST_SCALE
 from empowerment.networks import Network
 from empowerment.policy import Policy
-from empowerment.policy.base import LOG_SCALES
-from empowerment.worlds import Bounded
+from empowerment.policy.base import LOG_SCALES, UNIFORM_SHARE
+from empowerment.worlds import Bounded, Box
 
 _ACTIVATIONS = {jnp.tanh: "tanh", jax.nn.relu: "relu", jax.nn.sigmoid: "sigmoid"}
 
@@ -43,6 +43,7 @@ def to_bundle(
         action_repeat: Number of environment steps for which an action is repeated.
     """
     actions, states = world.world.actions, policy.states
+    choices = actions.choices
     networks, arrays = (
         {},
         {
@@ -69,9 +70,10 @@ def to_bundle(
             arrays |= {f"{name}.offset": scaling.offset, f"{name}.scale": scaling.scale}
     description = Description(
         observation_names=tuple(observation_names),
-        action_names=tuple(actions.names),
-        low=tuple(actions.low.tolist()),
-        high=tuple(actions.high.tolist()),
+        action_names=_action_names(actions),
+        low=(0.0,) * len(choices) if choices else tuple(actions.low.tolist()),
+        high=tuple(n - 1.0 for n in choices) if choices else tuple(actions.high.tolist()),
+        choices=choices,
         networks=networks,
         angles=tuple(states.names.index(name) for name in states.angles),
         latent_size=0 if model is None else model.latent_size,
@@ -83,9 +85,18 @@ def to_bundle(
         action_repeat=action_repeat,
         least_scale=LEAST_SCALE,
         log_scales=LOG_SCALES,
+        uniform_share=UNIFORM_SHARE if choices else 0.0,
         about=dict(about or {}),
     )
     return Bundle(description, {name: np.asarray(a, np.float32) for name, a in arrays.items()})
+
+
+def _action_names(actions: Box) -> tuple[str, ...]:
+    """Return a name for each action: of a discrete one, how the names of its choices begin."""
+    if not actions.choices:
+        return tuple(actions.names)
+    firsts = np.cumsum((0, *actions.choices[:-1]))
+    return tuple(actions.names[first].partition("=")[0] for first in firsts)
 
 
 def _add(

@@ -77,7 +77,7 @@ def evaluate_policy(
     if with_zero:
         actors[ZERO] = ZeroActor(spaces)
     limit, repeat = step_limit(environment), action_repeat_of(environment)
-    track = tracker(agent.model, agent.num_agents)
+    track = tracker(agent.model, agent.num_agents, choices=agent.world.actions.choices)
     evaluations = {}
     for done, (name, actor) in enumerate(actors.items()):
         paths, watched = [], []

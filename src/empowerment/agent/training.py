@@ -71,7 +71,7 @@ class TrainedAgent:
     num_agents: int = 1
 
     def act(self, state: State) -> Action:
-        """Return the mean action at a state, within its limits."""
+        """Return the mean action at a state, within its limits; the likeliest discrete one."""
         return self.world.squash(self.policy(state).mean)
 
     def actor(self, *, sample: bool = False) -> PolicyActor:
@@ -85,12 +85,19 @@ class TrainedAgent:
         size = self.world.states.size
         if self.model is not None:
             size = self.model.observations.offset.size
-        wanted = self.num_agents * self.world.actions.size, self.num_agents * size
+        choices = self.num_agents * self.world.actions.choices
+        acted = len(choices) or self.num_agents * self.world.actions.size
+        wanted = acted, self.num_agents * size
         found = len(spaces.action_names), len(spaces.observation_names)
         if wanted != found:
             raise ValueError(
                 f"Expected an environment with {wanted[1]} observed columns and {wanted[0]} "
                 f"actions, as the agent was trained for; got {found[1]} and {found[0]}."
+            )
+        if choices != spaces.action_choices:
+            raise ValueError(
+                f"Expected an environment with actions of {choices or 'no'} choices, as the agent "
+                f"was trained for; got {spaces.action_choices or 'none'}."
             )
 
 
@@ -130,6 +137,11 @@ def train_stages(
     settings.check()
     world = world if isinstance(world, Bounded) else Bounded(world)
     settings = with_steps(settings, world)
+    if world.actions.choices and (settings.joint or not settings.critic):
+        raise ValueError(
+            "Expected a critic, and channel and policy trained one after the other, since actions "
+            "are discrete: no gradient goes through them."
+        )
 
     # The channel: source and planning ascend the bound (eq:vi_bound) at states from everywhere.
     untrained_key, channel_key = jax.random.split(channel_key)
@@ -227,7 +239,13 @@ def untrained_agent(
     policy_key, critic_key = jax.random.split(key)
     sizes = {"width": settings.width, "depth": settings.depth}
     return Agent(
-        Policy(world.states, world.actions.size, **sizes, key=policy_key),
+        Policy(
+            world.states,
+            world.actions.size,
+            choices=world.actions.choices,
+            **sizes,
+            key=policy_key,
+        ),
         channel if settings.joint else None,
         Critic(world.states, typical, **sizes, key=critic_key) if settings.critic else None,
     )

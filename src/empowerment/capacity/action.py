@@ -53,7 +53,7 @@ def _table(
     noise = examine_noise(world, states, actions[:, None], key=jax.random.key(0))
     if noise.is_absent or bool(noise.is_affine.all()):
         mean, scale = _closed_form(world, state, actions)
-        return _tabulate(np.asarray(mean, np.float64)[None], np.asarray(scale, np.float64)[None])
+        return tabulate(np.asarray(mean, np.float64)[None], np.asarray(scale, np.float64)[None])
     scales = noise.process.max(axis=0)
     if (scales > 0).sum() > 1:
         raise ValueError(
@@ -69,7 +69,7 @@ def _table(
         gap = np.max(np.abs(np.diff(mean, axis=0)) / np.minimum(scale[1:], scale[:-1]))
         if gap <= _SPACING:
             weights = np.exp(-0.5 * np.linspace(-_TAILS, _TAILS, num_nodes) ** 2)
-            return _tabulate(mean, scale, weights / weights.sum())
+            return tabulate(mean, scale, weights / weights.sum())
         num_nodes *= 2
         if num_nodes > _MOST_NODES:
             raise ValueError(
@@ -103,7 +103,7 @@ def _integrated(
     return futures.mean, futures.scale
 
 
-def _tabulate(
+def tabulate(
     mean: Float[np.ndarray, "nodes actions axes"],
     scale: Float[np.ndarray, "nodes actions axes"],
     weights: Float[np.ndarray, " nodes"] | None = None,

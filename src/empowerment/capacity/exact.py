@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from empowerment.capacity.action import capacity_of_action
 from empowerment.capacity.blahut_arimoto import AdditiveChannel, Capacity, blahut_arimoto
+from empowerment.capacity.choices import capacity_of_choices
 from empowerment.capacity.continuity import check_continuous
 from empowerment.capacity.reachable import Reachable, reachable
 from empowerment.types import Key, State
@@ -42,7 +43,7 @@ def exact_empowerment(
     with at most two perceived dimensions in which futures depend continuously on the plan and
     noise is additive: the same along all plans, and without process noise but for a single step.
     After a single action of one axis, futures may jump, and noise may depend on state and action
-    (with one perceived axis: noise of any kind).
+    (with one perceived axis: noise of any kind). Plans of discrete actions are enumerated.
 
     Args:
         world: The world.
@@ -79,6 +80,12 @@ def exact_landscape(
     Yields:
         The capacity of each state, as from `exact_empowerment`.
     """
+    if steps < 1:
+        raise ValueError(f"Expected steps to be at least 1; got {steps}.")
+    if world.actions.choices:
+        for state in states:
+            yield capacity_of_choices(world, state, steps=steps, tolerance=tolerance)
+        return
     noise_key, jump_key, key = jax.random.split(key, 3)
     scale = _noise(world, states, steps, noise_key)
     if scale is None:
@@ -146,8 +153,6 @@ def _noise(
     Raises:
         ValueError: If it varies otherwise.
     """
-    if steps < 1:
-        raise ValueError(f"Expected steps to be at least 1; got {steps}.")
     if not world.actions.finite:
         raise ValueError(
             "Expected the limits of the actions to be finite for an exact capacity; got "

@@ -87,6 +87,11 @@ def gaussian_empowerment(
     """
     if steps < 1:
         raise ValueError(f"Expected steps to be at least 1; got {steps}.")
+    if world.actions.choices:
+        raise ValueError(
+            "Expected continuous actions, to linearise the channel; they are discrete. Use the "
+            "exact or the variational estimator."
+        )
     return gaussian_empowerment_along(
         world, state, jnp.tile(world.actions.centre, (steps, 1)), power=power
     )

@@ -138,6 +138,11 @@ def refusal(channel: AbstractChannel, world: Bounded, *, key: Key) -> str | None
             "Expected a lower bound on the capacity to certify an interval; got the linearised "
             "channel, an approximation. Take another family."
         )
+    if world.actions.choices:
+        return (
+            "Expected continuous actions to certify an interval; they are discrete. Use the lower "
+            "bound alone, or the exact estimator."
+        )
     size = channel.inputs.whitener.shape[0]
     if size not in _SPACING:
         return (

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from empowerment.channel.base import AbstractChannel, Inputs, fit_inputs
 from empowerment.channel.codebook_size import count_codes, count_read_codes, first_reader
+from empowerment.channel.discrete_plans import discrete_plans, is_complete
 from empowerment.channel.evaluation import empowerment_at
 from empowerment.channel.families import FAMILIES, Family, Sizes, codebook, intent
 from empowerment.channel.linearised import Linearised
@@ -69,6 +70,10 @@ def make_channel(
             "Expected the region of states to be finite, to train in all of it; got "
             f"{world.states.low.tolist()} to {world.states.high.tolist()}."
         )
+    if world.actions.choices and family not in ("codebook", "auto"):
+        raise ValueError(
+            f"Expected the family to be codebook or auto, since actions are discrete; got {family}."
+        )
     trial_key, density_key, inputs_key, channel_key = jax.random.split(key, 4)
     _validate(world, steps, trial_key)
     inputs = fit_inputs(world, steps=steps, key=inputs_key)
@@ -79,7 +84,7 @@ def make_channel(
     if family in FAMILIES:
         return _compiled(FAMILIES[family], inputs, sizes, channel_key)
     made = _compiled(_make_codebook(world, inputs, sizes, known), inputs, sizes, channel_key)
-    if family == "codebook" or known:
+    if family == "codebook" or known or world.actions.choices:
         return made
     return _tighter((made, _compiled(intent, inputs, sizes, channel_key)), world, key=trial_key)
 
@@ -105,12 +110,22 @@ def _compiled(family: Family, inputs: Inputs, sizes: Sizes, key: Key) -> Abstrac
 
 def _make_codebook(world: Bounded, inputs: Inputs, sizes: Sizes, known: bool) -> Family:  # noqa: FBT001
     """Choose the number of codes and the dimension of intents of a codebook."""
+    reader = None if known else first_reader(world, sizes.steps)
+    if world.actions.choices:
+        plans = discrete_plans(world.actions, sizes.steps)
+        return partial(
+            codebook,
+            num_codes=len(plans),
+            intent_size=sizes.plan,
+            reader=reader,
+            plans=plans,
+            has_all_plans=is_complete(world.actions, sizes.steps),
+        )
     if known and sizes.observation <= 2:
         intent_size = min(sizes.observation, sizes.plan)
         num_codes = count_codes(world, inputs, sizes.steps)
     else:
         intent_size, num_codes = count_read_codes(world, sizes.steps)
-    reader = None if known else first_reader(world, sizes.steps)
     return partial(codebook, num_codes=num_codes, intent_size=intent_size, reader=reader)
 
 
@@ -163,6 +178,12 @@ def channel_like(
     make = FAMILIES.get("intent" if family == "auto" else family, intent)
     if ".intents" in arrays:
         num_codes, intent_size = arrays[".intents"].shape
-        reader = jnp.eye(size) if ".reader" in arrays else None
-        make = partial(codebook, num_codes=num_codes, intent_size=intent_size, reader=reader)
+        make = partial(
+            codebook,
+            num_codes=num_codes,
+            intent_size=intent_size,
+            reader=jnp.eye(size) if ".reader" in arrays else None,
+            plans=jnp.zeros(arrays[".plans"].shape) if ".plans" in arrays else None,
+            has_all_plans=bool(world.actions.choices) and is_complete(world.actions, steps),
+        )
     return eqx.filter_eval_shape(make, inputs, sizes, key=jax.random.key(0))

@@ -35,16 +35,22 @@ class Codebook(AbstractChannel):
     density is not known, Bayes' rule uses a Gaussian around the mean future of each plan,
     whose precision $W^\top W$ is learnt: any decoder of the code yields a bound.
 
+    Where actions are discrete, the plans are given, and weights alone are computed; the place of a
+    code is then its plan.
+
     Deviation: the paper learns planning, a Gaussian.
 
     Attributes:
         intents: The place of each code.
+        plans: The plan of each code, one-hot, where actions are discrete.
         reader: $W$, the whitening matrix of the learnt precision; None if the density is known.
         inputs: The scaling of the network's inputs.
         steps: The number of actions $n$.
+        has_all_plans: Whether `plans` are all that there are.
     """
 
     intents: Float[Array, "codes intent"]
+    plans: Float[Array, "codes steps action"] | None
     reader: Float[Array, "observation observation"] | None
     from_state: eqx.nn.Linear
     from_intent: eqx.nn.Linear
@@ -52,6 +58,7 @@ class Codebook(AbstractChannel):
     head: eqx.nn.Linear
     inputs: Inputs
     steps: int = eqx.field(static=True)
+    has_all_plans: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -61,19 +68,27 @@ class Codebook(AbstractChannel):
         action_size: int,
         intent_size: int,
         num_codes: int,
+        plans: Float[Array, "codes steps action"] | None = None,
+        has_all_plans: bool = False,
         reader: Float[Array, "observation observation"] | None = None,
         width: int = 128,
         key: Key,
     ):
         state_key, intent_key, hidden_key, head_key = jax.random.split(key, 4)
-        self.intents = _lattice(num_codes, intent_size)
+        if plans is None:
+            self.intents = _lattice(num_codes, intent_size)
+        else:
+            self.intents = plans.reshape(num_codes, intent_size)
+        self.plans = plans
         self.reader = reader
         self.from_state = eqx.nn.Linear(inputs.size, width, key=state_key)
         self.from_intent = eqx.nn.Linear(intent_size, width, use_bias=False, key=intent_key)
         self.hidden = eqx.nn.Linear(width, width, key=hidden_key)
-        self.head = eqx.nn.Linear(width, steps * action_size + 1, key=head_key)
+        out_size = steps * action_size + 1 if plans is None else 1
+        self.head = eqx.nn.Linear(width, out_size, key=head_key)
         self.inputs = inputs
         self.steps = steps
+        self.has_all_plans = has_all_plans
 
     def codes(
         self, state: State
@@ -83,8 +98,10 @@ class Codebook(AbstractChannel):
         hidden = jnp.tanh(of_state[None, :] + self.intents @ self.from_intent.weight.T)
         hidden = jnp.tanh(hidden @ self.hidden.weight.T + _row(self.hidden.bias))
         output = hidden @ self.head.weight.T + _row(self.head.bias)
-        plans = output[:, :-1].reshape(len(self.intents), self.steps, -1)
-        return plans, jax.nn.log_softmax(output[:, -1])
+        log_weights = jax.nn.log_softmax(output[:, -1])
+        if self.plans is not None:
+            return jax.lax.stop_gradient(self.plans), log_weights
+        return output[:, :-1].reshape(len(self.intents), self.steps, -1), log_weights
 
     def draw(self, state: State, *, key: Key) -> Plan:
         """Sample a plan by its weight."""

@@ -58,8 +58,13 @@ def empowerment(
 
 
 def ceiling(channel: AbstractChannel) -> float:
-    """Return what no bound of a channel can exceed: the logarithm of its number of codes."""
-    return float(np.log(len(channel.intents))) if isinstance(channel, Codebook) else float("inf")
+    """Return what no bound of a channel can exceed: the logarithm of its number of codes.
+
+    Where its codes are all plans that there are, nothing is lost by it, and there is no ceiling.
+    """
+    if not isinstance(channel, Codebook) or channel.has_all_plans:
+        return float("inf")
+    return float(np.log(len(channel.intents)))
 
 
 def is_at_ceiling(

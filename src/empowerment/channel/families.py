@@ -138,15 +138,30 @@ def codebook(
     num_codes: int,
     intent_size: int,
     reader: Float[Array, "observation observation"] | None,
+    plans: Float[Array, "codes steps action"] | None = None,
+    has_all_plans: bool = False,
     key: Key,
 ) -> Codebook:
-    """Build a codebook; `reader` is None if the density of the successor is known."""
+    """Build a codebook.
+
+    Args:
+        inputs: The scaling of the network's inputs.
+        sizes: The sizes of its network.
+        num_codes: The number of codes.
+        intent_size: The number of axes of the place of a code.
+        reader: None if the density of the successor is known.
+        plans: The plan of each code where actions are discrete.
+        has_all_plans: Whether these are all that there are.
+        key: Consumed.
+    """
     return Codebook(
         inputs,
         steps=sizes.steps,
         action_size=sizes.action,
         intent_size=intent_size,
         num_codes=num_codes,
+        plans=plans,
+        has_all_plans=has_all_plans,
         reader=reader,
         width=sizes.width,
         key=key,

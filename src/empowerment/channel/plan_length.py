@@ -59,6 +59,8 @@ def _growths(world: AbstractWorld, *, key: Key) -> Float[Array, "states steps"]:
         low, high = world.actions.low, world.actions.high
         shape = _LONGEST, world.actions.size
         plan = jax.random.uniform(plan_key, shape, minval=low, maxval=high)
+        if world.actions.choices:
+            plan = jax.vmap(world.actions.choose)(plan)
         start = world.state_distribution().sample(key=state_key)
         told_apart = jnp.linalg.inv(_perceived(world, start))
 

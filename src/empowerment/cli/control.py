@@ -1,6 +1,7 @@
 """`empower control`; it starts without JAX."""
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,10 +10,17 @@ from threadpoolctl import threadpool_limits
 from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log
-from empowerment.controller import Controller, Safety, read_bundle
-from empowerment.controller.devices import EnvironmentDevice, check_spaces
+from empowerment.controller import Controller, Description, Safety, read_bundle
+from empowerment.controller.devices import EnvironmentDevice
 from empowerment.controller.loop import Timing, run_loop, until_signalled
-from empowerment.data.environments import check_named, close_environment, make_environment
+from empowerment.data import Spaces
+from empowerment.data.environments import (
+    check_named,
+    close_environment,
+    make_environment,
+    to_space,
+    vector_spaces,
+)
 from empowerment.environments import ActionRepeat
 from empowerment.files import check_writable
 
@@ -47,7 +55,7 @@ class ControlCommand:
     """Implementation of the step; auto is numba where it is installed."""
 
     max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
-    """Maximal change of an action from one cycle to the next."""
+    """Maximal change of an action from one cycle to the next; not for discrete actions."""
 
     record: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """File for the last hundred steps upon a fault; by default fault.json in the run folder."""
@@ -83,11 +91,17 @@ class ControlCommand:
             record=self.record or self.folder / "fault.json",
         )
         environment = make_environment(name)
-        check_spaces(environment, bundle, name)
+        actions = environment.action_space
+        _check_spaces(vector_spaces(environment.observation_space, actions, name), about, name)
         if about.action_repeat > 1:
             environment = ActionRepeat(environment, about.action_repeat)
         controller = Controller(bundle, safety=safety, engine=self.engine)
-        device = EnvironmentDevice(environment, seed=self.seed, restarted=controller.reset)
+        device = EnvironmentDevice(
+            environment,
+            seed=self.seed,
+            restarted=controller.reset,
+            convert=functools.partial(to_space, space=actions) if about.choices else None,
+        )
         device.write(controller.safe_action)  # Compile now what is compiled at its first use.
         device.restart()
         with threadpool_limits(1), until_signalled() as signals:
@@ -145,3 +159,19 @@ class ControlCommand:
             log(f"Stopped by {found['signal']}; the safe action was sent.")
         if self.figure is not None:
             log(f"The picture is in {self.figure}.")
+
+
+def _check_spaces(spaces: Spaces, about: Description, name: str) -> None:
+    """Refuse an environment with other observations or actions than the controller has."""
+    found = len(spaces.observation_names), len(spaces.action_names), spaces.action_choices
+    wanted = about.observation_size, about.action_size, about.choices
+    if found != wanted:
+        raise ValueError(
+            f"Expected {name} to have {_sizes(*wanted)}, as the run has; got {_sizes(*found)}."
+        )
+
+
+def _sizes(observation_size: int, action_size: int, choices: tuple[int, ...]) -> str:
+    """Describe observations and actions."""
+    detail = f" with {', '.join(map(str, choices))} choices" if choices else ""
+    return f"{observation_size} observed numbers and {action_size} actions{detail}"

@@ -51,4 +51,9 @@ class ExportCommand:
             f"Largest error {found.largest_error:.2g} in {found.num_steps} random steps; a step "
             f"takes {1e6 * found.p50:.1f} µs (p50), {1e6 * found.p99:.1f} (p99)."
         )
+        if found.num_undecided:
+            log(
+                f"At {found.num_undecided} steps two choices are equally good up to rounding; "
+                "their actions were not compared."
+            )
         log(f"The export is in {' and '.join(map(str, files))}.")

@@ -26,17 +26,20 @@ class Description:
 
     Attributes:
         observation_names: Name of each axis of an observation.
-        action_names: Name of each axis of an action.
+        action_names: Name of each axis (column) of an action.
         low: Lower limit of each axis of an action.
         high: Upper limit of each axis of an action.
         angles: Axes of the policy's input that are angles, in radians.
         networks: Activation of each layer, by network.
+        choices: Number of choices of each column of a discrete action, which is the index of one,
+            from 0; empty if actions are continuous.
         latent_size: Number of axes of the filter's state; 0 without a filter.
         num_initial: Number of observations from which the initial state is recognised.
         residual: Whether the transition predicts the change of the state or the state itself.
         scales: How the filter's raw outputs are turned into scales.
         least_scale: Lower bound of the filter's scales.
         log_scales: Bounds of the logarithm of the policy's scale.
+        uniform_share: Share of the uniform distribution among sampled discrete actions.
         environment: Gymnasium id of the environment it was trained for, if any.
         interval: Seconds between actions, if known.
         action_repeat: Environment steps for which each action is held.
@@ -49,12 +52,14 @@ class Description:
     high: tuple[float, ...]
     networks: Mapping[str, tuple[str, ...]]
     angles: tuple[int, ...] = ()
+    choices: tuple[int, ...] = ()
     latent_size: int = 0
     num_initial: int = 1
     residual: bool = True
     scales: Scales = "softplus"
     least_scale: float = 1e-3
     log_scales: tuple[float, float] = (-4.0, 1.0)
+    uniform_share: float = 0.0
     environment: str | None = None
     interval: float | None = None
     action_repeat: int = 1
@@ -77,6 +82,7 @@ class Description:
                 "Expected low and high to be finite limits for each action, low below high; got "
                 f"{self.low!r:.80} and {self.high!r:.80}."
             )
+        self._check_choices()
         for what, least in (("latent_size", 0), ("num_initial", 1), ("action_repeat", 1)):
             value = getattr(self, what)
             if not least <= value <= _LARGEST_SIZE:
@@ -94,12 +100,35 @@ class Description:
                 "Expected log_scales to be a negative and a positive number within -20 and 20; got "
                 f"{self.log_scales!r:.80}."
             )
+        if not 0 <= self.uniform_share <= 1:
+            raise ValueError(
+                f"Expected uniform_share to be from 0 to 1; got {self.uniform_share!r:.80}."
+            )
         if self.interval is not None and not (_is_number(self.interval) and self.interval > 0):
             raise ValueError(
                 f"Expected the interval to be a number of seconds above zero; got "
                 f"{self.interval!r:.80}."
             )
         self._check_networks()
+
+    def _check_choices(self) -> None:
+        """Check the numbers of choices, and the limits against them."""
+        if not self.choices:
+            return
+        if len(self.choices) != self.action_size or min(self.choices) < 2:
+            raise ValueError(
+                "Expected choices to be numbers from 2, one for each of the "
+                f"{self.action_size} actions; got {self.choices!r:.80}."
+            )
+        if sum(self.choices) > _LARGEST_SIZE:
+            raise ValueError(
+                f"Expected choices to be at most {_LARGEST_SIZE} together; got {sum(self.choices)}."
+            )
+        if any(self.low) or self.high != tuple(count - 1 for count in self.choices):
+            raise ValueError(
+                "Expected low and high to be 0 and the number of choices minus 1; got "
+                f"{self.low!r:.80} and {self.high!r:.80} for {self.choices!r:.80}."
+            )
 
     def _check_networks(self) -> None:
         """Check the networks and their activations, and the axes that are angles."""
@@ -134,6 +163,11 @@ class Description:
         return len(self.action_names)
 
     @property
+    def encoded_size(self) -> int:
+        """Number of axes of an encoded action: one-hot per column if discrete, else as it is."""
+        return sum(self.choices) or self.action_size
+
+    @property
     def state_size(self) -> int:
         """Number of axes of the policy's input state."""
         return self.latent_size or self.observation_size
@@ -143,19 +177,22 @@ class Description:
         """Number of axes of the memory that is carried from step to step.
 
         It consists of a flag that is 1 after the first step, the state of the filter, and the
-        last action relative to the middle of its limits. All zeros restart the controller.
+        last action: relative to the middle of its limits, or one-hot encoded if it is discrete.
+        All zeros restart the controller.
         """
-        return 1 + self.latent_size + self.action_size
+        return 1 + self.latent_size + self.encoded_size
 
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Return the number of inputs and outputs of each network."""
-        latent, observed, acted = self.latent_size, self.observation_size, self.action_size
-        sizes = {"policy": (self.state_size + len(self.angles), 2 * acted)}
+        latent, observed, encoded = self.latent_size, self.observation_size, self.encoded_size
+        # Logits of all choices, or mean and raw scale.
+        outputs = encoded if self.choices else 2 * encoded
+        sizes = {"policy": (self.state_size + len(self.angles), outputs)}
         if latent:
             sizes |= {
                 "recognition": (self.num_initial * observed, latent),
                 "start": (latent, latent),
-                "transition": (latent + acted, 2 * latent),
+                "transition": (latent + encoded, 2 * latent),
                 "measurement": (observed, 2 * latent),
             }
         return sizes
@@ -208,7 +245,9 @@ class Bundle:
 
     @property
     def middle(self) -> Vector:
-        """Midpoint of the action limits, in single precision."""
+        """Origin of encoded actions in memory: midpoint of the limits, zero if discrete."""
+        if self.description.choices:
+            return np.zeros(self.description.encoded_size, np.float32)
         low, high = self.limits
         return (low + high) * np.float32(0.5)
 
@@ -220,7 +259,7 @@ class Bundle:
 
     @property
     def idle(self) -> Vector:
-        """The admissible action closest to zero."""
+        """The admissible action closest to zero; the first choice of each column if discrete."""
         return np.clip(np.zeros(self.description.action_size, np.float32), *self.limits)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -231,7 +270,7 @@ class Bundle:
         if about.latent_size:
             for name in ("offset", "scale"):
                 shapes[f"observations.{name}"] = (about.observation_size,)
-                shapes[f"actions.{name}"] = (about.action_size,)
+                shapes[f"actions.{name}"] = (about.encoded_size,)
         for network, (in_size, out_size) in about.sizes().items():
             last = len(about.networks[network]) - 1
             for index in range(last + 1):

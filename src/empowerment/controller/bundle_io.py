@@ -17,10 +17,19 @@ WEIGHTS, MANIFEST = "controller.safetensors", "controller.json"
 FORMAT = "empowerment controller, version 3"
 _FORMAT_2 = "empowerment controller, version 2"
 _FORMAT_1 = "empowerment controller, version 1"
-"""Before version 3, the SHA-256 was that of the weights alone."""
+"""Before version 3, the SHA-256 was that of the weights alone, and no action was discrete."""
 
-_CONSTANTS_1 = {"least_scale": 1e-3, "log_scales": [-4.0, 1.0]}
-"""Fields that version 1 left out, with their values at that time."""
+_LEFT_OUT: dict[str, dict[str, Any]] = {
+    FORMAT: {},
+    _FORMAT_2: {"choices": [], "uniform_share": 0.0},
+    _FORMAT_1: {
+        "choices": [],
+        "uniform_share": 0.0,
+        "least_scale": 1e-3,
+        "log_scales": [-4.0, 1.0],
+    },
+}
+"""Fields that a version left out, with their values at that time."""
 
 _WHAT = "the manifest of a controller"
 _LARGEST_MANIFEST = 1 << 22
@@ -91,14 +100,17 @@ def from_json(text: bytes, data: bytes, path: Path) -> Description:
     fields = decode(text, dict[str, Any], what=_WHAT, source=path)
     digest = convert(fields.pop("sha256", None), str, what=f"{_WHAT} with sha256", source=path)
     found, version = _digest(data, fields), fields.pop("format", None)
-    if version not in (FORMAT, _FORMAT_2, _FORMAT_1):
+    if version not in list(_LEFT_OUT):
         raise ValueError(f"Expected {path} to be {_WHAT}; got the format {version!r:.80}.")
+    later = _LEFT_OUT[version]
     if version == _FORMAT_1:
-        if odd := sorted({"num_initial", *_CONSTANTS_1} & set(fields)):
-            raise ValueError(
-                f"Expected {path} to be {_WHAT} of version 1; got the unexpected {', '.join(odd)}."
-            )
-        fields |= {"num_initial": fields.pop("num_first", None), **_CONSTANTS_1}
+        later = {**later, "num_initial": fields.pop("num_first", None)}
+    if odd := sorted(set(later) & set(fields)):
+        raise ValueError(
+            f"Expected {path} to be {_WHAT} of version {version[-1]}; got the unexpected "
+            f"{', '.join(odd)}."
+        )
+    fields |= later
     size = convert(fields.pop("bytes", None), int, what=f"{_WHAT} with bytes", source=path)
     if len(data) != size:
         raise ValueError(

@@ -158,7 +158,8 @@ class Controller:
             observation: One number per axis, or None.
 
         Returns:
-            A finite action within the limits; the safe action after a fault.
+            A finite action within the limits, or the index of a choice for each column if actions
+            are discrete; the safe action after a fault.
 
         Raises:
             ValueError: If the observation is not an array of numbers of the right shape.
@@ -213,10 +214,11 @@ class Controller:
             observation: One observation, or one row per environment.
             state: State returned by the previous call; None at first.
             episode_start: Whether an episode starts, per environment.
-            deterministic: Whether to return the mean action instead of a sample.
+            deterministic: Whether to return the mean or most probable action instead of a sample.
 
         Returns:
-            The actions, and the state for the next call.
+            The actions, and the state for the next call. Discrete actions are integers; those of a
+            single column have no axis for it, as in a Gymnasium `Discrete` space.
 
         Raises:
             ValueError: If the shapes do not match.

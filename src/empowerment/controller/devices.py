@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.bundle import Bundle
-
 
 class EnvironmentDevice:
     """A Gymnasium environment as a device; writing an action makes a step.
@@ -15,16 +13,24 @@ class EnvironmentDevice:
     It is reset when an episode terminates; truncation is ignored.
 
     Args:
-        environment: Environment with vector observations and actions.
+        environment: Environment with vector observations.
         seed: Seed of the first episode.
         restarted: Callback after each reset that follows a termination.
+        convert: Converts an action to an element of a discrete action space; None if actions are
+            vectors anyway.
     """
 
     def __init__(
-        self, environment: Any, *, seed: int = 0, restarted: Callable[[], None] = lambda: None
+        self,
+        environment: Any,
+        *,
+        seed: int = 0,
+        restarted: Callable[[], None] = lambda: None,
+        convert: Callable[[np.ndarray], Any] | None = None,
     ):
         self._environment = environment
         self._restarted = restarted
+        self._convert = convert
         self._seed = seed
         self.restart()
 
@@ -39,19 +45,9 @@ class EnvironmentDevice:
 
     def write(self, action: Float[np.ndarray, " action"]) -> None:
         """Make a step of the environment, and reset it upon termination."""
-        self._observation, _, terminated, _, _ = self._environment.step(action)
+        converted = action if self._convert is None else self._convert(action)
+        self._observation, _, terminated, _, _ = self._environment.step(converted)
         if terminated:
             self._observation = self._environment.reset()[0]
             self.num_episodes += 1
             self._restarted()
-
-
-def check_spaces(environment: Any, bundle: Bundle, name: str) -> None:
-    """Refuse an environment with other observations or actions than the controller has."""
-    found = environment.observation_space.shape, environment.action_space.shape
-    wanted = (bundle.description.observation_size,), (bundle.description.action_size,)
-    if found != wanted:
-        raise ValueError(
-            f"Expected {name} to have observations of shape {wanted[0]} and actions of shape "
-            f"{wanted[1]}, as the run has; got {found[0]} and {found[1]}."
-        )

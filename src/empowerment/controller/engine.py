@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle, Description, Vector
+from empowerment.controller.choices import encode
 
 NUM_KEPT = 100
 """Steps kept in the ring buffers, for the record of a fault."""
@@ -26,7 +27,7 @@ class AbstractEngine(abc.ABC):
         name: Name of the engine.
         observation: Input of `run`.
         memory: State carried from step to step, see `Description.memory_size`; may be overwritten.
-        action: Last action, in physical units and within its limits.
+        action: Last action, in physical units and within its limits; indices if discrete.
         observations: Ring buffer of observations, and a spare row.
         memories: Ring buffer of memories, and a spare row.
         rows: Rows of `observations`.
@@ -47,6 +48,8 @@ class AbstractEngine(abc.ABC):
         self._latent, self._relative = self._full[1 : 1 + size], self._full[1 + size : -1]
         self._low, self._high = bundle.limits
         self._middle = bundle.middle
+        self._choices = bundle.description.choices
+        self._columns = np.split(self._relative, np.cumsum(self._choices)[:-1].astype(int))
 
     @abc.abstractmethod
     def step(self, place: int) -> bool | None:
@@ -93,10 +96,17 @@ class AbstractEngine(abc.ABC):
     def set_action(self, action: Vector) -> None:
         """Replace the action by the one that is applied."""
         self.action[...] = action
-        np.subtract(action, self._middle, self._relative)
+        np.subtract(encode(action, self._choices), self._middle, self._relative)
 
     def _set_action(self) -> None:
-        """Set the action from the memory, and clip it to its limits."""
+        """Set the action from the memory; clip it to its limits, or choose if it is discrete."""
+        if self._choices:
+            # As `choose` and `encode`, but in place.
+            for index, scores in enumerate(self._columns):
+                self.action[index] = best = scores.argmax()
+                scores.fill(0.0)
+                scores[best] = 1.0
+            return
         np.add(self._relative, self._middle, self.action)
         np.maximum(self.action, self._low, out=self.action)
         np.minimum(self.action, self._high, out=self.action)

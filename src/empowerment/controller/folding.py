@@ -27,9 +27,11 @@ def fold(bundle: Bundle) -> dict[str, list[Layer]]:
     """Fold affine operations into the weights, in double precision.
 
     - `measurement` and `recognition` take observations minus their offset.
-    - `transition` takes the state and the last action relative to the middle of its limits.
-    - `policy` returns the mean only. It takes the unscaled state of the filter; without a filter,
-      observations minus their centre, with angles as cosine and sine.
+    - `transition` takes the state and the last action as in memory: relative to the middle of its
+      limits, or one-hot encoded.
+    - `policy` returns the mean only, or the logits of discrete actions. It takes the unscaled
+      state of the filter; without a filter, observations minus their centre, with angles as cosine
+      and sine.
     - A sigmoid becomes a tanh of half its argument.
 
     Args:
@@ -44,7 +46,7 @@ def fold(bundle: Bundle) -> dict[str, list[Layer]]:
     }
     about = bundle.description
     weight, bias, activation = networks["policy"][-1]
-    networks["policy"][-1] = (weight[: about.action_size], bias[: about.action_size], activation)
+    networks["policy"][-1] = (weight[: about.encoded_size], bias[: about.encoded_size], activation)
     arrays = {name: array.astype(float) for name, array in bundle.arrays.items()}
     if about.latent_size:
         none, factor = np.zeros(about.latent_size), np.ones(about.latent_size)

@@ -112,6 +112,7 @@ def _allocate(bundle: Bundle) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]
         *places[:-1],
         np.float64(about.least_scale).view(np.int64),  # Its bits, read back as a double.
         *(axis in about.angles for axis in range(about.observation_size)),
+        *(about.choices or [0] * about.action_size),
         *np.ravel(table),
     ]
     return arena, np.array(layout, np.int64), views[1:]
@@ -209,10 +210,29 @@ def _variances(raw: Any, softplus: int, least_scale: float) -> None:
 
 
 @_compile
+def _choose(choices: Any, scores: Any, action: Any) -> None:
+    """Set each column of an action to the index of its largest score, the first on a tie.
+
+    The one-hot encoding of the action replaces the scores.
+    """
+    begin = 0
+    for i in range(choices.size):
+        best, end = begin, begin + choices[i]
+        for j in range(begin + 1, end):
+            if scores[j] > scores[best]:
+                best = j
+        scores[begin:end] = _ZERO
+        scores[best] = _ONE
+        action[i] = best - begin
+        begin = end
+
+
+@_compile
 def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
     """Make a step; undo it and return false if the input or the result overflows."""
     size, num_seen, num_done = layout[0], layout[1], layout[2]
-    constants, table = arena[layout[5] :], 16 + num_seen
+    constants, table = arena[layout[5] :], 16 + num_seen + num_done
+    choices = layout[16 + num_seen : table]  # Zeros if actions are continuous.
     first, second, third = layout[6], layout[7], layout[8]
     scratch = arena[layout[9] : layout[10]]
     full, before = arena[layout[10] : layout[11]], arena[layout[11] : layout[12]]
@@ -260,11 +280,12 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
             else:
                 source[at] = observation[i] - constants[i]
                 at += 1
-    relative = full[1 + size : 1 + size + num_done]
+    relative = full[1 + size : memory_size]
     _network(arena, layout, table, second, third, source, hidden, relative)
     limits = constants[num_seen:]
-    for i in range(num_done):
-        relative[i] = _tanh(relative[i]) * limits[num_done + i]
+    if not choices[0]:
+        for i in range(num_done):
+            relative[i] = _tanh(relative[i]) * limits[num_done + i]
     total = _ZERO
     for i in range(full.size):
         total += full[i] * full[i]
@@ -273,9 +294,12 @@ def _step(arena: Any, layout: Any, place: int, task: int) -> bool:
             full[i] = before[i]
         return False
     full[0] = _ONE
-    for i in range(num_done):
-        low, high = limits[2 * num_done + i], limits[3 * num_done + i]
-        action[i] = min(max(relative[i] + limits[i], low), high)
+    if choices[0]:
+        _choose(choices, relative, action)
+    else:
+        for i in range(num_done):
+            low, high = limits[2 * num_done + i], limits[3 * num_done + i]
+            action[i] = min(max(relative[i] + limits[i], low), high)
     for i in range(memory_size):
         kept[i] = full[i]
     return True

@@ -27,7 +27,7 @@ class NumpyEngine(AbstractEngine):
             buffers = [np.zeros(shape, np.float32) for shape in buffer_shapes(about)]
         super().__init__(bundle, buffers)
         self._half = (self._high - self._low) * np.float32(0.5)
-        self._raw = np.empty(about.action_size, np.float32)
+        self._raw = np.empty(about.encoded_size, np.float32)
         self._inputs = self._full[1:]
         if about.latent_size:
             self._make_filter(bundle, folded)
@@ -76,8 +76,11 @@ class NumpyEngine(AbstractEngine):
         """Evaluate the policy; restore the memory if the result is not finite."""
         full = self._full
         self._policy.run()
-        np.tanh(self._raw, self._raw)
-        np.multiply(self._raw, self._half, self._relative)
+        if self._choices:
+            self._relative[...] = self._raw  # Logits, until they are known to be finite.
+        else:
+            np.tanh(self._raw, self._raw)
+            np.multiply(self._raw, self._half, self._relative)
         if not np.vdot(full, full) < LARGEST:
             full[...] = self._before
             return False

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle, Vector
+from empowerment.controller.choices import choose, encode
 
 _ACTIVATIONS = {
     "identity": lambda value: value,
@@ -19,20 +20,21 @@ def reference_step(
     bundle: Bundle,
     observation: Float[np.ndarray, " observation"],
     memory: Float[np.ndarray, " memory"],
-    noise: Float[np.ndarray, " action"] | None = None,
+    noise: Vector | None = None,
 ) -> tuple[Vector, Vector]:
     """Compute action and memory from an observation, in double precision.
 
     The filter predicts from the last action and multiplies the prediction by the measurement; the
-    action is the squashed mean of the policy at the resulting state. An observation that is not
-    finite counts as missing: the filter only predicts, and without a filter the last action is
-    repeated.
+    action is the squashed mean of the policy at the resulting state, or the index of the largest
+    logit in each column if it is discrete. An observation that is not finite counts as missing: the
+    filter only predicts, and without a filter the last action is repeated.
 
     Args:
         bundle: The controller bundle.
         observation: In the units of the environment.
         memory: Memory after the previous step; zeros at the start.
-        noise: Standard normal noise, to sample from the policy; its mean by default.
+        noise: Standard normal noise for each axis, or standard Gumbel noise for each choice, to
+            sample from the policy; by default its mean, or its most probable choice.
 
     Returns:
         The action, and the memory for the next step.
@@ -50,9 +52,14 @@ def reference_step(
     elif seen:
         state = observation
     else:
-        return before + middle, np.asarray(memory, float)
+        return choose(before + middle, about.choices), np.asarray(memory, float)
+    output = run_network(bundle, "policy", features(bundle, state))
+    if about.choices:
+        # The largest sum of logit and Gumbel noise is a sample of the softmax.
+        action = choose(output if noise is None else output + noise, about.choices)
+        return action, np.concatenate([[1.0], latent, encode(action, about.choices)])
     low, high = (limit.astype(float) for limit in bundle.limits)
-    choice, spread = np.split(run_network(bundle, "policy", features(bundle, state)), 2)
+    choice, spread = np.split(output, 2)
     if noise is not None:
         choice = choice + _policy_scale(bundle, spread) * noise
     relative = 0.5 * (high - low) * np.tanh(choice)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.bundle import Bundle
+from empowerment.controller.choices import choose
 from empowerment.controller.engine import NUM_KEPT, AbstractEngine
 from empowerment.files import write_atomic
 
@@ -23,7 +24,8 @@ class Safety:
     A fault latches the safe action until `reset`.
 
     Attributes:
-        safe_action: Action after a fault; by default the admissible action closest to zero.
+        safe_action: Action after a fault; by default the admissible action closest to zero. For
+            discrete actions that is the first choice of each column: name a better one.
         max_missing: Number of consecutive missing observations that is a fault.
         interval: Seconds between steps; late steps are a fault only if it is set.
         max_late: Number of consecutive missed cycles that is a fault. A step two intervals after
@@ -32,7 +34,7 @@ class Safety:
         late_share: Largest fraction of missed cycles within the window.
         window: Number of cycles in the window.
         max_change: Largest change of an action per step, one number or one per axis; None for no
-            limit. The safe action is not limited.
+            limit, as for discrete actions. The safe action is not limited.
         record: File for the last hundred steps before the first fault; None for no record.
     """
 
@@ -71,6 +73,11 @@ def safe_action(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action"]:
             f"Expected the safe action to be within {low.tolist()} and {high.tolist()}; got "
             f"{action.tolist()}."
         )
+    if bundle.description.choices and (action % 1).any():
+        raise ValueError(
+            "Expected the safe action to be whole numbers, since actions are discrete; got "
+            f"{action.tolist()}."
+        )
     return action
 
 
@@ -78,6 +85,10 @@ def largest_change(safety: Safety, bundle: Bundle) -> Float[np.ndarray, " action
     """Return the largest change of each axis of an action per step, or None."""
     if safety.max_change is None:
         return None
+    if bundle.description.choices:
+        raise ValueError(
+            f"Expected max_change to be None, since actions are discrete; got {safety.max_change}."
+        )
     size = bundle.description.action_size
     change = np.array(safety.max_change, np.float32)
     if change.shape not in ((), (size,)) or not (np.isfinite(change) & (change > 0)).all():
@@ -184,6 +195,7 @@ class Recorder:
         memories = self._engine.memories[order]
         states = memories[:, 1 : 1 + about.latent_size]
         actions = memories[:, 1 + about.latent_size :] + self._bundle.middle
+        actions = choose(actions, about.choices)
         record = {
             "fault": fault,
             "time": now / 1e9,

@@ -8,6 +8,9 @@ from empowerment.controller.bundle import Bundle
 from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.controller.reference import reference_step
 
+_BEYOND = 1e9
+"""Factor of noise that no score of a choice is noticed in."""
+
 
 def read_numbers(observation: Any, size: int) -> np.ndarray:
     """Convert untrusted input to an array of numbers; masked values become NaN.
@@ -85,7 +88,11 @@ class Predictor:
                     action[:], each[:] = self._mean(row, each)
                 else:
                     action[:], each[:] = self._sample(row, each)
-        return (actions[0] if values.ndim == 1 else actions), (memory,)
+        if about.choices:
+            actions = actions.astype(np.int64)
+            if about.action_size == 1:
+                actions = actions[:, 0]
+        return (actions[0, ...] if values.ndim == 1 else actions), (memory,)
 
     def _mean(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         engine = self._engine
@@ -95,7 +102,13 @@ class Predictor:
         return engine.action, engine.memory
 
     def _sample(self, row: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        noise = self._random.standard_normal(self._bundle.description.action_size)
+        about = self._bundle.description
+        draw = self._random.gumbel if about.choices else self._random.normal
+        noise = draw(size=about.encoded_size)
+        if about.choices:
+            # Noise beyond all scores makes a choice of pure chance.
+            is_chance = self._random.random(about.action_size) < about.uniform_share
+            noise *= np.repeat(np.where(is_chance, _BEYOND, 1.0), about.choices)
         action, after = reference_step(self._bundle, row, memory, noise)
         action = np.clip(action, *self._bundle.limits)
         if np.isfinite(action).all() and np.isfinite(after).all():

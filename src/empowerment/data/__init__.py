@@ -8,6 +8,7 @@ from empowerment.data.environments import (
     interval_of as interval_of,
     make_environment as make_environment,
     spaces_of as spaces_of,
+    to_space as to_space,
 )
 from empowerment.data.episodes import (
     Actor as Actor,

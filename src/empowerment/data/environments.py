@@ -5,11 +5,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces as gym_spaces
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from jaxtyping import Float32
 
 from empowerment.data.spaces import Spaces
 from empowerment.environments import action_repeat_of
@@ -18,9 +21,14 @@ from empowerment.errors import EXTRAS
 Maker = str | Callable[[], gymnasium.Env] | EnvSpec
 """An environment by its Gymnasium id (also `module:ID`), by a factory, or by its spec."""
 
+_MOST_COLUMNS = 4096
+"""Limit of the numbers in an observation."""
+
 
 def make_environment(environment: Maker) -> gymnasium.Env:
     """Make an environment; the module of `module:ID` may be in the current folder.
+
+    Observations of other kinds than vectors (dictionaries, tuples, discrete ones) are flattened.
 
     Args:
         environment: Its id, a factory, or its spec.
@@ -34,8 +42,8 @@ def make_environment(environment: Maker) -> gymnasium.Env:
     try:
         _find_module_here(name_of(environment))
         if isinstance(environment, str | EnvSpec):
-            return gymnasium.make(environment, disable_env_checker=True)
-        return environment()
+            return _flattened(gymnasium.make(environment, disable_env_checker=True))
+        return _flattened(environment())
     except (Exception, SystemExit) as error:  # environments raise anything
         reason = describe_error(error).rstrip(".")
         extra = EXTRAS.get(getattr(error, "name", None) or "")
@@ -101,7 +109,7 @@ def spaces_of(environment: gymnasium.Env, name: str) -> Spaces:
         The spaces; Gymnasium has no names for axes, so they are numbered.
 
     Raises:
-        ValueError: If a space is discrete, an image or a dictionary, or actions are unbounded.
+        ValueError: If observations are an image, text or a dictionary, or actions are unbounded.
     """
     spaces = vector_spaces(environment.observation_space, environment.action_space, name)
     if not np.isfinite([spaces.action_low, spaces.action_high]).all():
@@ -130,7 +138,7 @@ def check_same_spaces(spaces: Spaces, environment_id: str) -> None:
 def vector_spaces(
     observation_space: gymnasium.Space, action_space: gymnasium.Space, name: str
 ) -> Spaces:
-    """Convert a pair of Gymnasium spaces, if both are vectors of numbers.
+    """Convert a pair of Gymnasium spaces: vectors of numbers, or discrete actions.
 
     Args:
         observation_space: The observation space.
@@ -141,23 +149,74 @@ def vector_spaces(
         The spaces; Gymnasium has no names for axes, so they are numbered.
 
     Raises:
-        ValueError: If a space is discrete, an image or a dictionary.
+        ValueError: If observations are not vectors, or actions neither vectors nor discrete.
     """
     observations = _box(observation_space, "observation", name)
-    actions = _box(action_space, "action", name)
-    if not np.issubdtype(actions.dtype, np.floating):
+    if observations.shape[0] > _MOST_COLUMNS:
         raise ValueError(
-            f"Expected the action space of {name} to have real numbers; got {actions}. Only "
-            "continuous actions can be learnt from."
+            f"Expected observations of {name} to have at most {_MOST_COLUMNS} numbers; got "
+            f"{observations.shape[0]}. Choose some of them by gymnasium.wrappers."
+            "TransformObservation."
         )
+    choices = _choices(action_space)
+    if choices:
+        low, high = np.zeros(len(choices)), np.array(choices) - 1
+    else:
+        actions = _box(action_space, "action", name)
+        if not np.issubdtype(actions.dtype, np.floating):
+            raise ValueError(
+                f"Expected the action space of {name} to have real numbers, or to be discrete; got "
+                f"{actions}."
+            )
+        low, high = actions.low, actions.high
     return Spaces(
         observations.low,
         observations.high,
-        actions.low,
-        actions.high,
+        low,
+        high,
         tuple(f"observation_{axis}" for axis in range(observations.shape[0])),
-        tuple(f"action_{axis}" for axis in range(actions.shape[0])),
+        tuple(f"action_{axis}" for axis in range(len(low))),
+        choices,
     )
+
+
+def _choices(space: gymnasium.Space) -> tuple[int, ...]:
+    """Return the number of choices on each axis of a discrete space; none if it is another."""
+    if isinstance(space, Discrete):
+        return (int(space.n),)
+    if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
+        return tuple(map(int, space.nvec))
+    if isinstance(space, MultiBinary) and len(space.shape) == 1:
+        return (2,) * space.shape[0]
+    return ()
+
+
+def to_space(action: Float32[np.ndarray, " action"], space: gymnasium.Space) -> Any:
+    """Convert an action to the type of its space, whose bounds may be tighter in that type."""
+    if isinstance(space, Box):
+        return np.clip(action.astype(space.dtype), space.low, space.high)
+    if isinstance(space, Discrete):
+        return space.start + space.dtype.type(action[0])
+    start = space.start if isinstance(space, MultiDiscrete) else 0
+    return action.astype(space.dtype) + start
+
+
+def _flattened(environment: gymnasium.Env) -> gymnasium.Env:
+    """Wrap an environment such that observations are vectors, if they can be."""
+    space = environment.observation_space
+    if (isinstance(space, Box) and len(space.shape) == 1) or not _is_plain(space):
+        return environment
+    return gymnasium.wrappers.FlattenObservation(environment)
+
+
+def _is_plain(space: gymnasium.Space) -> bool:
+    """Return whether a space can be flattened to numbers that mean something by themselves."""
+    if isinstance(space, gym_spaces.Dict):
+        return all(map(_is_plain, space.spaces.values()))
+    if isinstance(space, gym_spaces.Tuple):
+        return all(map(_is_plain, space.spaces))
+    is_image = isinstance(space, Box) and len(space.shape) > 1 and space.dtype == np.uint8
+    return isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary) and not is_image
 
 
 def interval_of(environment: gymnasium.Env) -> float | None:
@@ -185,15 +244,21 @@ def _box(space: gymnasium.Space, what: str, name: str) -> Box:
     """Check that a space is a vector of numbers."""
     if not isinstance(space, Box):
         hint = (
-            "Only continuous actions can be learnt from."
+            "Wrap it by gymnasium.wrappers.TransformAction, such that actions are a vector, or one "
+            "or several discrete choices."
             if what == "action"
-            else "gymnasium.wrappers.FlattenObservation makes vectors of many spaces."
+            else "gymnasium.wrappers.TransformObservation can make vectors of it."
         )
         raise ValueError(  # noqa: TRY004 (invalid input, not a programming error)
             f"Expected the {what} space of {name} to be a Box of numbers; got {space}. {hint}"
         )
     if len(space.shape) != 1 or space.shape[0] == 0:
-        image = ", such as an image" if len(space.shape) > 1 and what == "observation" else ""
+        image = ""
+        if len(space.shape) > 1 and what == "observation":
+            image = (
+                ", such as an image. Reduce it to a vector of features first, by "
+                "gymnasium.wrappers.TransformObservation"
+            )
         raise ValueError(
             f"Expected the {what} space of {name} to be vectors, of shape (n,); got the shape "
             f"{space.shape}{image}."

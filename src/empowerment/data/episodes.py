@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float32
 
-from empowerment.data.environments import Maker, make_environment
+from empowerment.data.environments import Maker, make_environment, to_space
 from empowerment.data.spaces import Spaces
 from empowerment.data.trajectories import Episode
 
@@ -37,7 +37,7 @@ class RandomActor:
     """
 
     def __init__(self, spaces: Spaces):
-        self._low, self._high = spaces.action_low, spaces.action_high
+        self._spaces = spaces
         self._random = np.random.default_rng(0)
 
     def reset(self, *, seed: int) -> None:
@@ -49,11 +49,11 @@ class RandomActor:
     ) -> Float32[np.ndarray, " action"]:
         """Sample an action."""
         del observation
-        return self._random.uniform(self._low, self._high).astype(np.float32)
+        return self._spaces.sample_actions(1, self._random)[0]
 
 
 class ZeroActor:
-    """Actor whose action is zero, or the admissible one closest to it.
+    """Actor whose action is zero, or the admissible one closest to it; the first discrete one.
 
     Args:
         spaces: Bounds of the actions.
@@ -160,7 +160,7 @@ def run_episode(
             before_step()
         action = _clipped_action(actor(observations[-1]), spaces)
         observation, _, terminated, truncated, _ = environment.step(
-            _as_space(action, environment.action_space)
+            to_space(action, environment.action_space)
         )
         observations.append(_checked_observation(observation, spaces))
         actions.append(action)
@@ -189,10 +189,6 @@ def _clipped_action(action: Any, spaces: Spaces) -> np.ndarray:
         raise ValueError(
             f"Expected the policy to give {len(spaces.action_low)} finite numbers; got {action!r}."
         )
+    if spaces.action_choices:
+        array = np.rint(array)
     return np.clip(array, spaces.action_low, spaces.action_high)
-
-
-def _as_space(action: np.ndarray, space: gymnasium.Space) -> np.ndarray:
-    """Convert an action to the type of its space, whose bounds may be tighter in that type."""
-    assert isinstance(space, gymnasium.spaces.Box)
-    return np.clip(action.astype(space.dtype), space.low, space.high)

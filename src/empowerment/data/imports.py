@@ -160,6 +160,8 @@ def _from_minari(episode: Any, name: str) -> Episode:
             f"actions and ends at {np.flatnonzero(terminations | truncations).tolist()[:5]}."
         )
     ends = steps > 0 and bool(terminations[-1])
+    if actions.ndim == 1:  # Of a discrete space: one number each.
+        actions = actions[:, None]
     return Episode(observations, actions, terminated=ends, truncated=not ends)
 
 

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
+from jaxtyping import Float32
 
 _LARGEST = np.finfo(np.float32).max
 """Stands for infinity in many Gymnasium spaces."""
+
+_MOST_CHOICES = 4096
+"""Limit of the number of choices of all discrete actions together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,8 @@ class Spaces:
         action_high: The upper bound of each axis of an action.
         observation_names: A name for each axis of an observation.
         action_names: A name for each axis of an action.
+        action_choices: The number of choices of each axis of a discrete action, whose numbers are
+            0, 1, ... up to the choice before the last; empty if actions are continuous.
     """
 
     observation_low: np.ndarray
@@ -32,9 +38,11 @@ class Spaces:
     action_high: np.ndarray
     observation_names: tuple[str, ...]
     action_names: tuple[str, ...]
+    action_choices: tuple[int, ...] = ()
 
     def __post_init__(self):
         """Check that the bounds fit the names and each other."""
+        object.__setattr__(self, "action_choices", tuple(map(int, self.action_choices)))
         for what in ("observation", "action"):
             names = tuple(getattr(self, f"{what}_names"))
             object.__setattr__(self, f"{what}_names", names)
@@ -57,6 +65,55 @@ class Spaces:
                     f"{high.tolist()}."
                 )
 
+        choices = np.array(self.action_choices)
+        if len(choices) and not (
+            len(choices) == len(self.action_names)
+            and choices.min() >= 2
+            and choices.sum() <= _MOST_CHOICES
+            and not np.any(self.action_low)
+            and np.array_equal(self.action_high, choices - 1)
+        ):
+            raise ValueError(
+                "Expected discrete actions to have two choices or more on each axis, counted from "
+                f"0, and at most {_MOST_CHOICES} in all; got {self.action_choices}, from "
+                f"{self.action_low.tolist()} to {self.action_high.tolist()}."
+            )
+
+    @property
+    def encoded_names(self) -> tuple[str, ...]:
+        """A name for each axis of an encoded action."""
+        pairs = zip(self.action_names, self.action_choices, strict=False)
+        names = (f"{name}={choice}" for name, count in pairs for choice in range(count))
+        return tuple(names) or self.action_names
+
+    def encode(self, actions: Float32[np.ndarray, "rows action"]) -> np.ndarray:
+        """Encode actions as a model takes them: discrete ones one-hot, axis after axis.
+
+        Raises:
+            ValueError: If a discrete action is not one of its choices.
+        """
+        if not self.action_choices:
+            return actions
+        parts = []
+        for column, count in zip(actions.T, self.action_choices, strict=True):
+            if not np.isin(column, np.arange(count)).all():
+                odd = column[~np.isin(column, np.arange(count))][0]
+                raise ValueError(
+                    f"Expected discrete actions to be whole numbers from 0 to {count - 1}; got "
+                    f"{odd:g}."
+                )
+            parts.append(np.eye(count, dtype=np.float32)[column.astype(int)])
+        return np.concatenate(parts, axis=1)
+
+    def sample_actions(
+        self, count: int, random: np.random.Generator
+    ) -> Float32[np.ndarray, "rows action"]:
+        """Sample actions uniformly; they must have limits."""
+        shape = count, len(self.action_names)
+        if self.action_choices:
+            return random.integers(0, self.action_choices, shape).astype(np.float32)
+        return random.uniform(self.action_low, self.action_high, shape).astype(np.float32)
+
     def __eq__(self, other: object) -> bool:
         """Return whether bounds and names are equal."""
         return isinstance(other, Spaces) and to_json(self) == to_json(other)
@@ -71,6 +128,7 @@ class SpacesRecord(TypedDict):
     action_names: list[str]
     action_low: list[float | None]
     action_high: list[float | None]
+    action_choices: NotRequired[list[int]]
 
 
 def free_spaces(
@@ -150,6 +208,8 @@ def to_json(spaces: Spaces) -> dict[str, Any]:
         for end in ("low", "high"):
             limit = getattr(spaces, f"{what}_{end}").tolist()
             fields[f"{what}_{end}"] = [v if np.isfinite(v) else None for v in limit]
+    if spaces.action_choices:
+        fields["action_choices"] = list(spaces.action_choices)
     return fields
 
 
@@ -168,4 +228,9 @@ def from_json(fields: SpacesRecord) -> Spaces:
         for end, none in (("low", -np.inf), ("high", np.inf))
     }
     observation, action = fields["observation_names"], fields["action_names"]
-    return Spaces(**limits, observation_names=tuple(observation), action_names=tuple(action))
+    return Spaces(
+        **limits,
+        observation_names=tuple(observation),
+        action_names=tuple(action),
+        action_choices=tuple(fields.get("action_choices", ())),
+    )

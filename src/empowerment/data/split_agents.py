@@ -48,4 +48,5 @@ def _first(spaces: Spaces, agents: int) -> Spaces:
         spaces.action_high[:acted],
         spaces.observation_names[:observed],
         spaces.action_names[:acted],
+        spaces.action_choices[:acted],
     )

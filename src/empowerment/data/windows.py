@@ -17,8 +17,8 @@ class Windows:
 
     Attributes:
         observations: Of all episodes.
-        actions: Each was taken at the observation of its row; the last row of an episode is
-            zero padding, which no window contains.
+        actions: Each was taken at the observation of its row, encoded if it is discrete; the last
+            row of an episode is zero padding, which no window contains.
         recorded: Whether a row was recorded; the others are copies of the last observation of a
             terminated episode.
         starts: The first row of each window.
@@ -62,13 +62,17 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
                 "are not. Repair it with `empower data FILE --repair split --out NEW`."
             )
     random, (low, high) = np.random.default_rng(seed), action_bounds(trajectories)
+    spaces = trajectories.spaces
     observations, actions, recorded, starts = [], [], [], []
     first = skipped = 0
     for episode in trajectories.episodes:
-        rows, taken = episode.observations, episode.actions
+        rows, taken = episode.observations, spaces.encode(episode.actions)
         if episode.terminated:
             rows = np.concatenate([rows, np.repeat(rows[-1:], length - 1, axis=0)])
-            drawn = random.uniform(low, high, (length - 1, len(low))).astype(np.float32)
+            if spaces.action_choices:
+                drawn = spaces.encode(spaces.sample_actions(length - 1, random))
+            else:
+                drawn = random.uniform(low, high, (length - 1, len(low))).astype(np.float32)
             taken = np.concatenate([taken, drawn])
         num_windows = len(rows) - length + 1
         if num_windows < 1:
@@ -93,8 +97,11 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
 
 
 def action_bounds(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of the actions; those of the data where they are unbounded."""
+    """Return the bounds of encoded actions; those of the data where they are unbounded."""
     spaces = trajectories.spaces
+    if spaces.action_choices:
+        size = len(spaces.encoded_names)
+        return np.zeros(size, np.float32), np.ones(size, np.float32)
     bounds = np.stack([spaces.action_low, spaces.action_high])
     actions = np.concatenate([episode.actions for episode in trajectories.episodes])
     if np.isfinite(bounds).all() or not len(actions):

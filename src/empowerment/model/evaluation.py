@@ -178,7 +178,10 @@ def _linear(
 ) -> Float[np.ndarray, "windows steps observation"]:
     """Predict by a linear one-step model fitted by least squares."""
     before = np.concatenate(
-        [np.concatenate([e.observations[:-1], e.actions], axis=1) for e in train.episodes]
+        [
+            np.concatenate([e.observations[:-1], train.spaces.encode(e.actions)], axis=1)
+            for e in train.episodes
+        ]
     )
     after = np.concatenate([e.observations[1:] for e in train.episodes])
     inputs = np.concatenate([before, np.ones((len(before), 1))], axis=1).astype(float)

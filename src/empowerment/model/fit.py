@@ -202,7 +202,7 @@ def fit_dvbf(
     return model, {
         "settings": asdict(settings),
         "observation_size": data.train.observation_size,
-        "action_size": data.train.action_size,
+        "action_size": len(data.train.spaces.encoded_names),
         "stopped": trained.stopped,
         "calibration": asdict(calibration),
         "history": trained.history,

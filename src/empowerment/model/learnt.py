@@ -97,7 +97,11 @@ def learnt_world(
             mean + _NUM_SCALES * scale,
             tuple(f"z{axis + 1}" for axis in range(model.latent_size)),
         ),
-        Box(*action_limits(trajectories), trajectories.spaces.action_names),
+        Box(
+            *action_limits(trajectories),
+            trajectories.spaces.encoded_names,
+            choices=trajectories.spaces.action_choices,
+        ),
     )
 
 

@@ -6,15 +6,18 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
-from empowerment.distributions import Gaussian, divergence_from_standard
+from empowerment.distributions import AbstractDistribution, Gaussian, divergence_from_standard
 from empowerment.networks import Network, network
 from empowerment.types import Action, Key, Scalar, State
-from empowerment.worlds import AbstractWorld, Box
+from empowerment.worlds import AbstractWorld, Box, discrete
 
 LOG_SCALES = (-4.0, 1.0)
 """Bounds of the log-scale of a policy; a controller must apply the same."""
+
+UNIFORM_SHARE = 0.01
+"""Share of the uniform distribution in that of discrete actions; a controller applies the same."""
 
 
 @runtime_checkable
@@ -26,8 +29,43 @@ class Bound(Protocol):
         ...
 
 
+class Choice(AbstractDistribution):
+    """A distribution of discrete actions, as scores before the squash.
+
+    Squashed, the scores themselves are the likeliest action, and scores with Gumbel noise are a
+    sample. A hundredth of each distribution is uniform.
+
+    Attributes:
+        mean: The log-probability of each choice.
+        actions: The actions.
+    """
+
+    mean: Float[Array, " size"]
+    actions: Box
+
+    def __init__(self, raw: Float[Array, " size"], actions: Box):
+        def mixed(part: Float[Array, " choices"]) -> Float[Array, " choices"]:
+            return jnp.log((1 - UNIFORM_SHARE) * jax.nn.softmax(part) + UNIFORM_SHARE / part.size)
+
+        self.mean = jnp.concatenate(list(map(mixed, actions.split(raw))))
+        self.actions = actions
+
+    def sample(self, *, key: Key) -> Float[Array, " size"]:
+        """Sample scores."""
+        return self.mean + jax.random.gumbel(key, self.mean.shape, self.mean.dtype)
+
+    def log_prob(self, value: Num[Array, "..."]) -> Scalar:
+        """Compute the log-probability of the action that is chosen by some scores."""
+        return self.mean @ self.actions.choose(value)
+
+    def divergence_from_uniform(self) -> Scalar:
+        """Return the divergence from the uniform distribution."""
+        most = sum(math.log(count) for count in self.actions.choices)
+        return most + jnp.sum(jnp.exp(self.mean) * self.mean)
+
+
 class Policy(eqx.Module):
-    r"""The policy $\pi(u|z)$, a Gaussian before the squash.
+    r"""The policy $\pi(u|z)$, a Gaussian before the squash, or a choice of discrete actions.
 
     Karl et al. (2018), App. A.3.1: "128 tanh + ... + {identity, exp}".
 
@@ -36,6 +74,7 @@ class Policy(eqx.Module):
     Args:
         states: The region that is scaled to order one for the network.
         action_size: The number of axes of an action.
+        choices: Of discrete actions, the number of choices of each.
         width: The size of a hidden layer.
         depth: The number of hidden layers.
         key: Consumed.
@@ -43,22 +82,40 @@ class Policy(eqx.Module):
 
     network: Network
     states: Box
+    choices: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
-        self, states: Box, action_size: int, *, width: int = 128, depth: int = 2, key: Key
+        self,
+        states: Box,
+        action_size: int,
+        *,
+        choices: tuple[int, ...] = (),
+        width: int = 128,
+        depth: int = 2,
+        key: Key,
     ):
         self.states = states
-        self.network = network(
-            states.feature_size, 2 * action_size, width=width, depth=depth, key=key
-        )
+        self.choices = choices
+        out_size = action_size if choices else 2 * action_size
+        self.network = network(states.feature_size, out_size, width=width, depth=depth, key=key)
 
-    def __call__(self, state: State) -> Gaussian:
+    def __call__(self, state: State) -> Gaussian | Choice:
         """Return the distribution of actions at a state."""
-        mean, raw = jnp.split(self.network(self.states.features(state)), 2)
+        output = self.network(self.states.features(state))
+        if self.choices:
+            return Choice(output, discrete(*self.choices))
+        mean, raw = jnp.split(output, 2)
         low, high = LOG_SCALES
         # The initial scale is nearly one, that of the prior.
         share = jax.nn.sigmoid(raw + math.log(-low / high))
         return Gaussian(mean, jnp.exp(low + (high - low) * share))
+
+
+def divergence_from_prior(choice: Gaussian | Choice) -> Scalar:
+    """Return the divergence of a policy from its prior: standard normal, or uniform."""
+    if isinstance(choice, Gaussian):
+        return divergence_from_standard(choice)
+    return choice.divergence_from_uniform()
 
 
 class Critic(eqx.Module):
@@ -119,14 +176,16 @@ def rollout(
 
     def step(state: State, noise: tuple[Action, State]) -> tuple[State, tuple[State, Scalar]]:
         choice = policy(state)
-        transition = world.transition(state, choice.mean + choice.scale * noise[0])
+        scale = choice.scale if isinstance(choice, Gaussian) else 1.0
+        transition = world.transition(state, choice.mean + scale * noise[0])
         successor = transition.mean + transition.scale * noise[1]
-        return successor, (successor, divergence_from_standard(choice))
+        return successor, (successor, divergence_from_prior(choice))
 
     # All noise is drawn at once: splitting a key per step costs more than the step.
     action_key, successor_key = jax.random.split(key)
+    draw = jax.random.gumbel if policy.choices else jax.random.normal
     noise = (
-        jax.random.normal(action_key, (horizon, world.actions.size), state.dtype),
+        draw(action_key, (horizon, world.actions.size), state.dtype),
         jax.random.normal(successor_key, (horizon, state.size), state.dtype),
     )
     _, (successors, divergences) = jax.lax.scan(step, state, noise)

@@ -5,8 +5,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from empowerment.policy.base import Bound, Critic, Policy, Rollout, rollout
-from empowerment.types import Key, Scalar, State
+from empowerment.policy.base import (
+    Bound,
+    Critic,
+    Policy,
+    Rollout,
+    divergence_from_prior,
+    rollout,
+)
+from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld
 
 
@@ -95,6 +102,66 @@ def cost(
     horizon = gains.size
     weights = (1 - discount) * discount ** jnp.arange(horizon, dtype=gains.dtype)
     return -(weights @ gains) - discount**horizon * critic(outcome.states[-1])
+
+
+_ALL = 32
+"""Most discrete actions that are all compared; of more, as many as `_SOME` are sampled."""
+
+_SOME = 16
+
+
+def choice_cost(
+    policy: Policy,
+    bound: Bound,
+    world: AbstractWorld,
+    state: State,
+    *,
+    beta: Scalar,
+    discount: Scalar | float,
+    critic: Critic,
+    key: Key,
+) -> Scalar:
+    r"""Compute the cost of a policy of discrete actions at a state, to be minimised.
+
+    $$-\sum_u \pi(u|z) \bigl[(1 - \gamma) \hat{\mathcal{E}}(z'_u) + \gamma V(z'_u)\bigr]
+    + \frac{1 - \gamma}{\beta} \mathrm{KL}\bigl(\pi(u|z) \,\|\, \mathcal{U}\bigr)$$
+
+    No gradient goes through a discrete action. Instead, the successor of each is valued, and
+    probability moves to the best: an exact sum where there are not too many actions. Elsewhere
+    actions are sampled, and the value of each counts relative to the mean of the others.
+
+    Args:
+        policy: A policy of discrete actions.
+        bound: A channel, or a surrogate of one.
+        world: A world whose actions live before the squash.
+        state: The state $z$.
+        beta: The weight of empowerment against the prior.
+        discount: $\gamma$ per step.
+        critic: The value function.
+        key: Consumed.
+    """
+    noise_key, bound_key, action_key = jax.random.split(key, 3)
+    choice, actions = policy(state), world.actions
+    # The same noise for all actions: they are compared with each other.
+    noise = jax.random.normal(noise_key, state.shape, state.dtype)
+
+    def value(action: Action) -> Scalar:
+        transition = world.transition(state, action)
+        successor = transition.mean + transition.scale * noise
+        gain = bound.information(world, successor, key=bound_key)
+        return (1 - discount) * gain + discount * critic(successor)
+
+    if actions.num_choices <= _ALL:
+        compared = actions.all_choices()
+        log_probs = jax.vmap(choice.log_prob)(compared)
+        expected = jnp.exp(log_probs) @ jax.lax.stop_gradient(jax.vmap(value)(compared))
+    else:
+        keys = jax.random.split(action_key, _SOME)
+        compared = jax.lax.stop_gradient(jax.vmap(lambda key: choice.sample(key=key))(keys))
+        values = jax.lax.stop_gradient(jax.vmap(value)(compared))
+        advantages = (values - values.mean()) * _SOME / (_SOME - 1)
+        expected = jnp.mean(jax.vmap(choice.log_prob)(compared) * advantages)
+    return (1 - discount) / beta * divergence_from_prior(choice) - expected
 
 
 def returns(

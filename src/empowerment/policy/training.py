@@ -1,5 +1,6 @@
 """Training a policy: ascend empowerment along its own rollouts."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from empowerment import optimise
 from empowerment.channel import AbstractChannel, sample_states
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
-from empowerment.policy.objective import Outcome, cost, imagine, returns
+from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
 from empowerment.policy.starts import first_starts, next_starts
 from empowerment.policy.surrogate import Surrogate
 from empowerment.types import Key, Scalar
@@ -157,6 +158,7 @@ def step(
         # A range of less than a nat in a sum, which is 1 - discount in a mean, is not scaled up.
         spread = jnp.maximum(followers.spread, 1 - discount)
         start_key, imagine_key = jax.random.split(key)
+        choice_key = jax.random.fold_in(key, 1)
         if followers.ends is None or best is None:
             starts = any_starts(world, num_starts // num_chunks, key=start_key)
         else:
@@ -166,8 +168,15 @@ def step(
         costs = jax.vmap(lambda o: cost(o, beta=beta, discount=discount, critic=target))(outcomes)
         wanted = jax.vmap(lambda o: _wanted(target, o, beta, discount))(outcomes)
         error = jax.vmap(lambda *pair: _critic_error(agent.critic, *pair))(outcomes, wanted)
+        ascended = costs.mean()
+        if world.actions.choices and target is not None:
+            visited = jax.lax.stop_gradient(outcomes.states[:, :-1]).reshape(-1, starts.shape[1])
+            of_state = partial(choice_cost, agent.policy, judge, world)
+            ascended = jax.vmap(
+                lambda z, key: of_state(z, beta=beta, discount=discount, critic=target, key=key)
+            )(visited, jax.random.split(choice_key, len(visited))).mean()
         # The bound at the start depends on the channel alone: that trains it in the whole region.
-        total = costs.mean() - outcomes.bounds[:, 0].mean() / horizon + error.mean()
+        total = ascended - outcomes.bounds[:, 0].mean() / horizon + error.mean()
         means = costs.mean(), error.mean(), outcomes.bounds.mean(), outcomes.divergences.mean()
         low, high = jnp.percentile(wanted, jnp.array([5.0, 95.0]))
         return total / spread, (means, outcomes.states[:, -1], high - low)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import equinox as eqx
 import jax
@@ -162,10 +162,11 @@ def build_world(
 
 
 class _Axes(TypedDict):
-    """The description of a stored world: names of the axes of states and actions."""
+    """The description of a stored world: names of the axes, and choices of discrete actions."""
 
     states: tuple[str, ...]
     actions: tuple[str, ...]
+    choices: NotRequired[tuple[int, ...]]
 
 
 _WORLD = {"visited_states": 2, "initial_states": 2, "resolution": 1, "states": 2, "actions": 2}
@@ -183,7 +184,9 @@ def save_world(world: Bounded, folder: Path, number: int) -> None:
         "states": jnp.stack([inner.states.low, inner.states.high]),
         "actions": jnp.stack([inner.actions.low, inner.actions.high]),
     }
-    about = {"states": inner.states.names, "actions": inner.actions.names}
+    about: dict[str, Any] = {"states": inner.states.names, "actions": inner.actions.names}
+    if inner.actions.choices:
+        about["choices"] = inner.actions.choices
     save_tree(arrays, path_of(folder, "world", number), about=about)
 
 
@@ -201,17 +204,18 @@ def load_world(
     ):
         raise ValueError(f"Expected {path} to be a learnt world; it has other arrays.")
 
-    def box(name: Literal["states", "actions"]) -> Box:
-        low, high = arrays[name]
-        return Box(low, high, about[name])
-
     world = LearntWorld(
         _noiseless(experiment, model),
         arrays["visited_states"],
         arrays["initial_states"],
         arrays["resolution"],
-        box("states"),
-        box("actions"),
+        Box(arrays["states"][0], arrays["states"][1], about["states"]),
+        Box(
+            arrays["actions"][0],
+            arrays["actions"][1],
+            about["actions"],
+            choices=about.get("choices", ()),
+        ),
     )
     return _bounded(experiment, world)
 

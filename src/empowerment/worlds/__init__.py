@@ -4,7 +4,12 @@ from collections.abc import Callable
 from functools import partial
 
 from empowerment.worlds.ball import Ball as Ball
-from empowerment.worlds.base import AbstractWorld as AbstractWorld, Bounded as Bounded, Box as Box
+from empowerment.worlds.base import (
+    AbstractWorld as AbstractWorld,
+    Bounded as Bounded,
+    Box as Box,
+    discrete as discrete,
+)
 from empowerment.worlds.grid import (
     DOORWAYS as DOORWAYS,
     MAZE as MAZE,

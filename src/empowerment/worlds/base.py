@@ -1,5 +1,6 @@
 r"""Base classes of worlds: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and bounds on states and actions."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -35,12 +36,15 @@ class Box(eqx.Module):
         high: The upper corner; infinity where unbounded.
         names: The name of each axis.
         angles: The names of the periodic axes, angles in radians.
+        choices: Of discrete actions, which are one-hot vectors one after the other, the size of
+            each; empty if every point of the box is admissible.
     """
 
     low: Float[Array, " size"] = eqx.field(converter=as_array)
     high: Float[Array, " size"] = eqx.field(converter=as_array)
     names: tuple[str, ...] = eqx.field(static=True)
     angles: tuple[str, ...] = eqx.field(static=True, default=())
+    choices: tuple[int, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
         """Check that there are axes, that shapes match and that low is below high."""
@@ -54,6 +58,11 @@ class Box(eqx.Module):
         if not set(self.angles) <= set(self.names):
             raise ValueError(
                 f"Expected the angles to be among the axes {self.names}; got {self.angles}."
+            )
+        if self.choices and (sum(self.choices) != self.size or min(self.choices) < 2):
+            raise ValueError(
+                f"Expected the choices to be two or more each, and as many as the {self.size} axes "
+                f"in all; got {self.choices}."
             )
         if not _is_traced(self) and not bool(jnp.all(self.low < self.high)):
             raise ValueError(
@@ -98,6 +107,38 @@ class Box(eqx.Module):
     def uniform(self) -> Uniform:
         """Return the uniform distribution over the box."""
         return Uniform(self.low, self.high)
+
+    @property
+    def num_choices(self) -> int:
+        """The number of admissible points; 0 if they are not discrete."""
+        return math.prod(self.choices) if self.choices else 0
+
+    def split(self, place: Float[Array, "*batch size"]) -> list[Float[Array, "*batch _"]]:
+        """Split into the parts that belong to each choice."""
+        return jnp.split(place, np.cumsum(self.choices)[:-1], axis=-1)
+
+    def choose(self, scores: Float[Array, " size"]) -> Float[Array, " size"]:
+        """Return the one-hot vectors of the largest score of each choice."""
+        parts = [jax.nn.one_hot(jnp.argmax(part), part.size) for part in self.split(scores)]
+        return jnp.concatenate(parts).astype(scores.dtype)
+
+    def all_choices(self) -> Float[Array, "choices size"]:
+        """Return all admissible points of a discrete box."""
+        indices = np.indices(self.choices).reshape(len(self.choices), -1)
+        parts = [np.eye(count)[at] for count, at in zip(self.choices, indices, strict=True)]
+        return as_array(np.concatenate(parts, axis=1))
+
+
+def discrete(*choices: int, names: Sequence[str] = ()) -> Box:
+    """Build the box of discrete actions: one-hot vectors, one after the other.
+
+    Args:
+        *choices: The number of choices of each action.
+        names: A name for each choice of each action; numbers by default.
+    """
+    numbered = (f"{axis + 1}={at}" for axis, count in enumerate(choices) for at in range(count))
+    zeros = jnp.zeros(sum(choices))
+    return Box(zeros, zeros + 1, tuple(names) or tuple(numbered), choices=choices)
 
 
 class AbstractWorld(eqx.Module):
@@ -178,7 +219,8 @@ class Bounded(AbstractWorld):
     r"""A world whose actions live before the squash: unbounded real numbers.
 
     The action $a$ acts as $u = c + w \tanh a$, with $c$ the centre and $w$ half the
-    width of the admissible actions (Karl et al. (2018), App. A.2.1).
+    width of the admissible actions (Karl et al. (2018), App. A.2.1). Where actions are discrete,
+    its numbers are scores, and the choice with the largest score acts.
 
     Args:
         world: A world with finite action bounds.
@@ -197,11 +239,15 @@ class Bounded(AbstractWorld):
         self.world = world
         self.states = world.states
         unbounded = jnp.full_like(world.actions.low, jnp.inf)
-        self.actions = Box(-unbounded, unbounded, world.actions.names)
+        self.actions = Box(
+            -unbounded, unbounded, world.actions.names, choices=world.actions.choices
+        )
 
     def squash(self, action: Action) -> Action:
         """Map an unbounded action to an admissible one."""
         allowed = self.world.actions
+        if allowed.choices:
+            return allowed.choose(action)
         return allowed.centre + 0.5 * (allowed.high - allowed.low) * jnp.tanh(action)
 
     def initial(self) -> AbstractDistribution:

@@ -94,12 +94,20 @@ def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bo
     state_key, plan_key, noise_key = jax.random.split(key, 3)
     keys = jax.random.split(state_key, _NUM_NOISE_SAMPLES)
     states = jax.vmap(lambda key: inner.state_distribution().sample(key=key))(keys)
-    low, high = inner.actions.low, inner.actions.high
-    limited = jnp.isfinite(low) & jnp.isfinite(high)
-    limits = Box(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0), inner.actions.names)
-    plans = switching_plans(limits, steps, _NUM_NOISE_SAMPLES, key=plan_key)
+    plans = _any_plans(inner.actions, steps, key=plan_key)
     noise = examine_noise(inner, states, plans, key=noise_key)
     return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+
+
+def _any_plans(actions: Box, steps: int, *, key: Key) -> Float[Array, "plans steps action"]:
+    """Sample plans along which the noise of a world is examined."""
+    if actions.choices:
+        scores = jax.random.normal(key, (_NUM_NOISE_SAMPLES, steps, actions.size))
+        return jax.vmap(jax.vmap(actions.choose))(scores)
+    low, high = actions.low, actions.high
+    limited = jnp.isfinite(low) & jnp.isfinite(high)
+    limits = Box(jnp.where(limited, low, -1.0), jnp.where(limited, high, 1.0), actions.names)
+    return switching_plans(limits, steps, _NUM_NOISE_SAMPLES, key=key)
 
 
 class PerceivedNoise(eqx.Module):

@@ -10,7 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
-from empowerment.controller.export.c_template import FILTER, HARNESS, HEADER, NO_FILTER, WEIGHTS
+from empowerment.controller.choices import labels
+from empowerment.controller.export.c_template import (
+    ACT,
+    ACT_DISCRETE,
+    CHOOSE,
+    FILTER,
+    FINISH,
+    FINISH_DISCRETE,
+    HARNESS,
+    HEADER,
+    NO_FILTER,
+    WEIGHTS,
+)
 from empowerment.controller.folding import Layer, fold
 
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -33,14 +45,15 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
     folded = fold(bundle)
     low, high = bundle.limits
     offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
-    vectors = {
-        "offset": offset,
-        "middle": bundle.middle,
-        "half": (high - low) * np.float32(0.5),
-        "low": low,
-        "high": high,
-        "idle": bundle.idle,
-    }
+    vectors = {"offset": offset}
+    if not about.choices:
+        vectors |= {
+            "middle": bundle.middle,
+            "half": (high - low) * np.float32(0.5),
+            "low": low,
+            "high": high,
+            "idle": bundle.idle,
+        }
     for network, layers in folded.items():
         for index, layer in enumerate(layers):
             vectors[f"{network}_{index}_weight"] = layer.weight.T
@@ -48,13 +61,20 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
     arrays = [_array(f"{name}_{each}", values) for each, values in vectors.items()]
     widest = max(max(layer.weight.shape) for layers in folded.values() for layer in layers)
     body = FILTER if about.latent_size else NO_FILTER
+    if about.choices:
+        body, act, finish = CHOOSE + "\n" + body, ACT_DISCRETE, FINISH_DISCRETE
+    else:
+        act, finish = ACT, FINISH
     words = {
+        "ACT": act,
+        "FINISH": finish,
         "NAME": name,
         "UPPER": name.upper(),
         "OBSERVATION_NAMES": _comment(about.observation_names),
-        "ACTION_NAMES": _comment(about.action_names),
+        "ACTION_NAMES": _comment(labels(about.action_names, about.choices)),
         "SEEN": about.observation_size,
         "DONE": about.action_size,
+        "CHOICES": ", ".join(map(str, about.choices)),
         "LATENT": about.latent_size,
         "MEMORY": about.memory_size,
         "INITIAL": about.num_initial,
@@ -91,7 +111,8 @@ class CompiledC:
         if compiler is None:
             raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
         with tempfile.TemporaryDirectory() as folder:
-            for file, text in {**texts, "export.c": HARNESS.replace("@NAME@", name)}.items():
+            words = {"NAME": name, "UPPER": name.upper()}
+            for file, text in {**texts, "export.c": _filled(HARNESS, words)}.items():
                 (Path(folder) / file).write_text(text)
             source, library = Path(folder) / "export.c", Path(folder) / "export.so"
             command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
@@ -130,7 +151,7 @@ def _filled(text: str, words: Mapping[str, object]) -> str:
     return text
 
 
-def _comment(names: tuple[str, ...]) -> str:
+def _comment(names: Sequence[str]) -> str:
     """Make names safe inside a comment."""
     joined = ", ".join("".join(c if c.isprintable() else " " for c in name) for name in names)
     return joined.replace("*/", "* /").replace("@", "at")[:500]

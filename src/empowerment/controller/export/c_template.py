@@ -97,11 +97,7 @@ static inline int @NAME@_step(const float *observation, const float *state, floa
   }
   if (!used && started && keeps_track && !@NAME@_attempt(observation, 0, memory))
     memcpy(memory, state, sizeof memory);
-  for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
-    float a = memory[1 + @UPPER@_LATENT_SIZE + i] + @NAME@_middle[i];
-    if (!(memory[0] > 0.5f) || !isfinite(a)) a = @NAME@_idle[i];
-    action[i] = a < @NAME@_low[i] ? @NAME@_low[i] : a > @NAME@_high[i] ? @NAME@_high[i] : a;
-  }
+@ACT@
   memcpy(next_state, memory, sizeof memory);
   return used;
 }
@@ -122,7 +118,7 @@ int run(const float *observation, const float *state, float *action, float *next
 }
 
 void time_steps(const float *observation, float *state, int count, double *times) {
-  float action[sizeof(@NAME@_low) / sizeof(float)];
+  float action[@UPPER@_ACTION_SIZE];
   struct timespec begun, done;
   int i;
   for (i = 0; i < count; i++) {
@@ -135,12 +131,54 @@ void time_steps(const float *observation, float *state, int count, double *times
 """
 """Shared library that calls the code, for validation."""
 
-_FINISH = """\
+FINISH = """\
+  float relative[@UPPER@_ACTION_SIZE];
   @NAME@_policy(input, relative);
   for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
     memory[1 + @UPPER@_LATENT_SIZE + i] = @NAME@_half[i] * @NAME@_tanh_of(relative[i]);
     if (!isfinite(memory[1 + @UPPER@_LATENT_SIZE + i])) return 0;
+  }"""
+"""Policy with continuous actions, which the memory holds relative to their middle."""
+
+ACT = """\
+  for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
+    float a = memory[1 + @UPPER@_LATENT_SIZE + i] + @NAME@_middle[i];
+    if (!(memory[0] > 0.5f) || !isfinite(a)) a = @NAME@_idle[i];
+    action[i] = a < @NAME@_low[i] ? @NAME@_low[i] : a > @NAME@_high[i] ? @NAME@_high[i] : a;
+  }"""
+
+FINISH_DISCRETE = """\
+  @NAME@_policy(input, memory + 1 + @UPPER@_LATENT_SIZE);
+  for (i = 1 + @UPPER@_LATENT_SIZE; i < @UPPER@_STATE_SIZE; i++)
+    if (!isfinite(memory[i])) return 0;"""
+"""Policy with discrete actions: the memory holds logits until one is chosen."""
+
+ACT_DISCRETE = """\
+  if (memory[0] > 0.5f)
+    @NAME@_choose(memory + 1 + @UPPER@_LATENT_SIZE, action);
+  else
+    memset(action, 0, @UPPER@_ACTION_SIZE * sizeof *action);"""
+
+CHOOSE = """\
+static const int @NAME@_choices[@DONE@] = {@CHOICES@};
+
+/* Set each column of an action to the index of its largest score, the first on a tie; the one-hot
+   encoding of the action replaces the scores. */
+static inline void @NAME@_choose(float *scores, float *action) {
+  int i, j;
+  for (i = 0; i < @UPPER@_ACTION_SIZE; i++) {
+    int best = 0;
+    for (j = 1; j < @NAME@_choices[i]; j++)
+      if (scores[j] > scores[best]) best = j;
+    for (j = 0; j < @NAME@_choices[i]; j++) scores[j] = j == best ? 1.0f : 0.0f;
+    action[i] = (float)best;
+    scores += @NAME@_choices[i];
   }
+}
+"""
+
+_END = """\
+@FINISH@
   memory[0] = 1.0f;
   return 1;
 }
@@ -149,12 +187,12 @@ _FINISH = """\
 NO_FILTER = (
     """\
 static inline int @NAME@_attempt(const float *observation, int seen, float *memory) {
-  float input[@UPPER@_WIDEST], relative[@UPPER@_ACTION_SIZE];
+  float input[@UPPER@_WIDEST];
   int i;
   (void)seen;
 @FEATURES@
 """
-    + _FINISH
+    + _END
 )
 
 FILTER = (
@@ -196,7 +234,6 @@ static inline void @NAME@_advance(const float *observation, int seen, float *mem
 
 static inline int @NAME@_attempt(const float *observation, int seen, float *memory) {
   const float *input = memory + 1;
-  float relative[@UPPER@_ACTION_SIZE];
   int i;
   if (memory[0] > 0.5f)
     @NAME@_advance(observation, seen, memory);
@@ -205,5 +242,5 @@ static inline int @NAME@_attempt(const float *observation, int seen, float *memo
   for (i = 0; i < @UPPER@_LATENT_SIZE; i++)
     if (!isfinite(memory[1 + i])) return 0;
 """
-    + _FINISH
+    + _END
 )

@@ -8,6 +8,7 @@ import onnxruntime  # pyright: ignore[reportMissingImports]
 from onnx import TensorProto, helper, numpy_helper  # pyright: ignore[reportMissingImports]
 
 from empowerment.controller.bundle import Bundle
+from empowerment.controller.choices import labels
 from empowerment.controller.export.validation import Step
 from empowerment.controller.folding import Layer, fold
 
@@ -85,12 +86,18 @@ def onnx_model(bundle: Bundle) -> bytes:
         value = latent
     else:
         value, acts, latent = _features(graph, bundle, whole, shifted), seen, None
-    relative = graph.node("Tanh", graph.network(folded["policy"], value))
-    relative = graph.node("Mul", relative, graph.constant((high - low) * np.float32(0.5)))
+    relative = graph.network(folded["policy"], value)
+    if not about.choices:
+        relative = graph.node("Tanh", relative)
+        relative = graph.node("Mul", relative, graph.constant((high - low) * np.float32(0.5)))
     acts = graph.node("And", acts, graph.all_finite(relative))
     relative = graph.node("Where", acts, relative, before)
     started = graph.node("Or", acts, begun)
-    action = graph.node("Add", relative, graph.constant(bundle.middle))
+    if about.choices:
+        action, encoded = _choose(graph, relative, about.choices)
+        relative = graph.node("Where", started, encoded, relative)
+    else:
+        action = graph.node("Add", relative, graph.constant(bundle.middle))
     action = graph.node("Where", started, action, graph.constant(bundle.idle))
     action = graph.node("Max", action, graph.constant(low))
     graph.node("Min", action, graph.constant(high), output="action")
@@ -150,6 +157,19 @@ def _track(
     return graph.node("Where", begun, tracked, first)
 
 
+def _choose(graph: _Graph, scores: str, choices: tuple[int, ...]) -> tuple[str, str]:
+    """Return the index of the largest score of each column, and the one-hot encoding."""
+    indices, encoded, begin = [], [], 0
+    for count in choices:
+        part = graph.part(scores, begin, begin + count)
+        index = graph.node("ArgMax", part, axis=0, keepdims=1)  # The first on a tie.
+        indices.append(graph.node("Cast", index, to=TensorProto.FLOAT))
+        is_chosen = graph.node("Equal", index, graph.constant(np.arange(count), np.int64))
+        encoded.append(graph.node("Cast", is_chosen, to=TensorProto.FLOAT))
+        begin += count
+    return graph.node("Concat", *indices, axis=0), graph.node("Concat", *encoded, axis=0)
+
+
 def _variance(graph: _Graph, bundle: Bundle, raw: str) -> str:
     """Convert the raw output of a network to a squared scale."""
     least = bundle.description.least_scale
@@ -197,7 +217,7 @@ def _finished(graph: _Graph, bundle: Bundle) -> bytes:
     model.doc_string = (
         "A state of zeros restarts the controller; an observation that is not finite counts as "
         f"missing. Observation: {', '.join(about.observation_names)}. Action: "
-        f"{', '.join(about.action_names)}."
+        f"{', '.join(labels(about.action_names, about.choices))}."
     )
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()
