@@ -9,6 +9,7 @@ from typing import Any
 
 import tyro
 
+from empowerment.cli.cache import use_cache
 from empowerment.cli.console import fail, log
 from empowerment.errors import EXTRAS, EmpowermentError
 
@@ -28,6 +29,10 @@ COMMANDS = {
 """The class of each command in the module of its name, and one line about it."""
 
 
+_NO_CACHE = "--no-cache"
+"""Option of all commands: keep no compiled programs."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; mistakes of the user end in one sentence and exit code 2.
 
@@ -41,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not words or words[0] not in COMMANDS:
         given = words[0] if words else "none"
         fail(f"Expected a command, one of {', '.join(COMMANDS)}; got {given}. See empower --help.")
+    if _NO_CACHE in words:
+        words.remove(_NO_CACHE)
+    else:
+        use_cache()
     try:
         command = _parse(words[0], words[1:])
         _run(command)
@@ -79,6 +88,7 @@ def _help() -> str:
             "commands:",
             *lines,
             "",
+            "Compiled programs are kept in the user's cache; --no-cache does without it.",
             "See empower COMMAND --help for the options of a command. Start with",
             "  empower train pendulum --out runs/pendulum",
         ]
