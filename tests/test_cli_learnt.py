@@ -11,7 +11,14 @@ import pytest
 
 from empowerment.cli import main
 from empowerment.data import Trajectories
-from empowerment.runs import hashes, load_agent, load_model, read_manifest, summarise
+from empowerment.runs import (
+    hashes,
+    load_agent,
+    load_model,
+    load_run,
+    read_manifest,
+    summarise,
+)
 from empowerment.storage import read_about, save_tree
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
@@ -150,6 +157,29 @@ def test_mistakes_end_in_one_sentence(
     assert what in said
 
 
+def test_resuming_a_finished_run_acts_no_more(run: Path, capsys: pytest.CaptureFixture[str]):
+    before = hashes(run)
+    main(f"train --env {PENDULUM_DIRECTION} --out {run} --budget smoke --steps 2 --resume".split())
+    assert hashes(run) == before
+    assert "Round 0 of 0 to 0 is kept" in capsys.readouterr().err
+
+
+def test_data_of_an_earlier_version_are_not_taken_for_the_mean_action_s(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    acted = Trajectories.load(copy / "data-1.npz")
+    about = {**acted.about, "episodes_by_mean_action": None}
+    replace(acted, about=about).save(copy / "data-1.npz")
+    with pytest.raises(SystemExit):
+        main(
+            f"train --env {PENDULUM_DIRECTION} --out {copy} --budget smoke --steps 2 "
+            "--resume".split()
+        )
+    assert "which of its episodes are by the mean action" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
     run = tmp_path / "run"
@@ -164,9 +194,19 @@ def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
         assert {f"{stage}.{ending}", f"{stage}-1.{ending}"} <= set(manifest["files"])
     assert manifest["files"] == hashes(run)
     assert Trajectories.load(run / "data.npz").num_transitions == 1000
-    second = Trajectories.load(run / "data-1.npz")
-    assert second.num_transitions == 500
-    assert second.about["environment"] == PENDULUM_DIRECTION
+    for number in (1, 2):
+        acted = Trajectories.load(run / f"data-{number}.npz")
+        assert acted.num_transitions == 500
+        assert acted.about["environment"] == PENDULUM_DIRECTION
+    found = json.loads((run / "rounds.json").read_text())
+    assert [len(each["real"]) for each in found["rounds"]] == [1, 2]
+    real = [each["empowerment"] for each in found["rounds"][-1]["real"]]
+    assert found["kept"] == manifest["kept_round"] == load_run(run).number == int(np.argmax(real))
+    kept = [load_run(run, rounds=number).agent.policy for number in (0, 1)]
+    assert eqx.tree_equal(load_agent(run).policy, kept[found["kept"]])
+    assert not eqx.tree_equal(*kept)
+    with pytest.raises(ValueError, match="a round from 0 to 1"):
+        load_run(run, rounds=2)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     found = {(line["stage"], line["round"]) for line in lines}
     assert found == {(stage, r) for stage in ("model", "channel", "policy") for r in (0, 1)}
@@ -175,7 +215,10 @@ def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
 def test_a_finished_run_holds_what_it_should(run: Path):
     manifest = read_manifest(run)
     assert manifest["finished"]
-    assert {"data.npz", "model.safetensors", "policy.safetensors"} <= set(manifest["files"])
+    files = {"data.npz", "model.safetensors", "policy.safetensors", "data-1.npz", "rounds.json"}
+    assert files <= set(manifest["files"])
+    assert (manifest["kept_round"], manifest["num_rounds"]) == (0, 1)
+    assert json.loads((run / "rounds.json").read_text())["stopped"] == "steps are spent"
     assert manifest["settings"]["env"] == PENDULUM_DIRECTION
     assert manifest["settings"]["model"]["updates"] == 100
 

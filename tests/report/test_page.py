@@ -1,5 +1,6 @@
 """What the report draws, where it is easily drawn wrong."""
 
+import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -7,7 +8,7 @@ import numpy as np
 
 from empowerment.report.figures import colour_limits
 from empowerment.report.landscape import Landscape
-from empowerment.report.run_figures import _turns, draw_training
+from empowerment.report.run_figures import _turns, draw_rounds, draw_training
 
 
 def landscape(names: tuple[str, str], empowerment: np.ndarray) -> Landscape:
@@ -46,4 +47,18 @@ def test_training_of_an_earlier_version_is_drawn():
     model = figure.axes[0]
     assert model.get_title() == "Model: validation data"
     assert np.asarray(model.lines[0].get_ydata()).tolist() == [-7.566105365753174]
+    plt.close(figure)
+
+
+def test_rounds_are_drawn_with_the_one_that_is_kept(tmp_path: Path):
+    real = [{"empowerment": e, "length": n} for e, n in ((1.0, 40.0), (2.5, 90.0))]
+    rounds = [{"imagined": {"empowerment": 2.6, "length": 100.0}, "real": real[:1]}]
+    rounds += [{"imagined": {"empowerment": 2.7, "length": 95.0}, "real": real}]
+    (tmp_path / "rounds.json").write_text(json.dumps({"kept": 1, "rounds": rounds}))
+    figure = draw_rounds(tmp_path)
+    assert figure is not None
+    empowerment, length = figure.axes
+    assert [list(line.get_ydata()) for line in empowerment.lines[:2]] == [[2.6, 2.7], [1.0, 2.5]]
+    assert list(length.lines[1].get_ydata()) == [40.0, 90.0]
+    assert list(length.lines[2].get_xdata()) == [1, 1]
     plt.close(figure)

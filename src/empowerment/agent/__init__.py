@@ -15,6 +15,11 @@ from empowerment.agent.evaluation import (
     states_of as states_of,
     step_limit as step_limit,
 )
+from empowerment.agent.reality import (
+    Comparison as Comparison,
+    Outcome as Outcome,
+    compare as compare,
+)
 from empowerment.agent.settings import AgentSettings as AgentSettings
 from empowerment.agent.training import (
     Hooks as Hooks,

@@ -103,7 +103,7 @@ def prepare(
     length: int,
     seed: int,
     scalings: tuple[Scaling, Scaling] | None = None,
-    absorbing_weight: float = 1.0,
+    absorbing_weight: float | None = None,
 ) -> Prepared:
     """Cut data into windows, and scale them to order one.
 
@@ -113,7 +113,8 @@ def prepare(
         length: Observations in a window.
         seed: Random seed of the actions after an episode has ended.
         scalings: Scalings of observations and actions; by default fitted to the training data.
-        absorbing_weight: Weight of training rows past the end of a terminated episode.
+        absorbing_weight: Weight of training rows past the end of a terminated episode; by default
+            1, or such that they count for no more than the recorded ones.
     """
     if scalings is None:
         rows = np.concatenate([episode.observations for episode in train.episodes])
@@ -141,9 +142,9 @@ def sequences(
     *,
     length: int,
     seed: int,
-    absorbing_weight: float,
+    absorbing_weight: float | None,
 ) -> tuple[Sequences, int]:
-    """Cut data into windows, and scale them.
+    """Cut data into windows, and scale them; see `prepare`.
 
     Returns:
         The windows, and the number of episodes that are too short to have one.
@@ -151,6 +152,9 @@ def sequences(
     cut = windows(trajectories, length, seed=seed)
     rows = observations.scaled(jnp.asarray(cut.observations, float))
     done = actions.scaled(jnp.asarray(cut.actions, float))
+    if absorbing_weight is None:
+        share = cut.recorded[cut.starts[:, None] + np.arange(length)].mean()
+        absorbing_weight = min(1.0, float(share / max(1 - share, 1e-9)))
     weights = np.where(cut.recorded, 1.0, absorbing_weight)
     of_rows = None if np.all(weights == 1) else jnp.asarray(weights, float)
     return Sequences(rows, done, jnp.asarray(cut.starts), length, of_rows), cut.skipped

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from empowerment.data import Trajectories, action_bounds, windows
 from empowerment.model.dvbf import DVBF
@@ -24,7 +24,11 @@ _NUM_INITIAL = 1024
 """Number of initial states: the same in every round, so that nothing is compiled again."""
 
 _SETTLING = 0.25
-"""Fraction of a window after which the filter is taken to have converged."""
+"""Fraction of a window after which the filter is taken to have converged; where an episode ends
+within it, after half of what was recorded at most."""
+
+_ENDED = 0.2
+"""Largest share of states past the end of an episode: where episodes are short, they are most."""
 
 _RESOLUTION = 0.02
 """Default resolution, as a fraction of the standard deviation of an observed column."""
@@ -77,7 +81,7 @@ def learnt_world(
         jnp.asarray(cut.observations[rows], float),
         jnp.asarray(cut.actions[rows[:, :-1]], float),
     )
-    candidates = filtered[:, settled:].reshape(-1, model.latent_size)
+    candidates = filtered[_kept(cut.recorded[rows], settled, generator)]
     mean, scale = candidates.mean(0), candidates.std(0) + 1e-3
     visited = _cover((candidates - mean[None]) / scale[None], candidates, generator)
     firsts = np.stack([_first(e.observations, model.num_initial) for e in trajectories.episodes])
@@ -103,6 +107,21 @@ def learnt_world(
             choices=trajectories.spaces.action_choices,
         ),
     )
+
+
+def _kept(
+    recorded: Bool[np.ndarray, "windows times"], settled: int, generator: np.random.Generator
+) -> Bool[np.ndarray, "windows times"]:
+    """Choose the rows of windows whose states are considered: few of those past an end."""
+    first = np.minimum(settled, recorded.sum(axis=1, keepdims=True) // 2)
+    alive = recorded & (np.arange(recorded.shape[1])[None] >= first)
+    ended = np.flatnonzero(~recorded)
+    most = int(_ENDED / (1 - _ENDED) * alive.sum())
+    if len(ended) > most:
+        ended = generator.choice(ended, most, replace=False)
+    kept = alive.ravel()
+    kept[ended] = True
+    return kept.reshape(recorded.shape)
 
 
 def _cover(

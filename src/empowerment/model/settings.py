@@ -32,9 +32,10 @@ class ModelSettings:
     window: int = 20
     """Number of observations in a training sequence."""
 
-    absorbing_weight: float = 1.0
+    absorbing_weight: float | None = None
     """Weight in the training loss of rows past the end of a terminated episode, where the last
-    observation stays as it is; 1 counts them like recorded rows, 0 not at all."""
+    observation stays as it is; 1 counts them like recorded rows, 0 not at all. By default 1, or
+    less where episodes are so short that they would count for more than all recorded rows."""
 
     updates: int = 3000
     """Maximal number of updates; training stops early by validation."""
@@ -54,9 +55,9 @@ class ModelSettings:
                 "Expected outlier_probability to be at least 0 and less than 1; got "
                 f"{self.outlier_probability}."
             )
-        if not 0 <= self.absorbing_weight < float("inf"):
+        weight = self.absorbing_weight
+        if weight is not None and not 0 <= weight < float("inf"):
             raise ValueError(
-                "Expected absorbing_weight to be at least 0 and finite; got "
-                f"{self.absorbing_weight}."
+                f"Expected absorbing_weight to be at least 0 and finite; got {weight}."
             )
         check_positive(self, "learning_rate")

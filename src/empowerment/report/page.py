@@ -15,6 +15,7 @@ from empowerment.files import convert, read_json, write_atomic
 from empowerment.report.run_figures import (
     draw_certificate,
     draw_landscapes,
+    draw_rounds,
     draw_snapshots,
     draw_training,
     draw_trajectory,
@@ -53,7 +54,10 @@ _FIRST = (
         draw_certificate,
     ),
 )
-_LAST = (Section("training", "Training", ("metrics.jsonl",), draw_training),)
+_LAST = (
+    Section("rounds", "What was imagined, and what happened", ("rounds.json",), draw_rounds),
+    Section("training", "Training", ("metrics.jsonl",), draw_training),
+)
 
 _ACTORS = {"sampled": "sampled actions", "uniform": "random", "zero": "no action"}
 

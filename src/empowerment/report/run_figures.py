@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from empowerment.files import decode, read_bytes, read_columns
+from empowerment.files import decode, read_bytes, read_columns, read_json
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.landscape import Landscape, read_landscape
 from empowerment.report.video import VIDEO, read_video
@@ -174,4 +175,41 @@ def draw_training(folder: Path) -> Figure | None:
         axes.set_ylabel(label)
         axes.locator_params(axis="x", nbins=5)
         axes.set_title(title, fontsize=10)
+    return figure
+
+
+class _Outcome(msgspec.Struct):
+    empowerment: float
+    length: float
+
+
+class _Comparison(msgspec.Struct):
+    imagined: _Outcome
+    real: list[_Outcome]
+
+
+class _Rounds(msgspec.Struct):
+    kept: int
+    rounds: list[_Comparison]
+
+
+def draw_rounds(folder: Path) -> Figure | None:
+    """Draw what each round imagined, what happened, and which round is kept."""
+    found: _Rounds = read_json(folder / "rounds.json", _Rounds, what="the rounds of a run")
+    if not found.rounds or not 0 <= found.kept < len(found.rounds):
+        return None
+    figure, all_axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    labels = {"empowerment": "empowerment / nats", "length": "steps before the end"}
+    for axes, (name, label) in zip(all_axes, labels.items(), strict=True):
+        numbers = range(len(found.rounds))
+        imagined = [getattr(each.imagined, name) for each in found.rounds]
+        real = [getattr(each.real[-1], name) for each in found.rounds]
+        axes.plot(numbers, imagined, "o--", label="imagined")
+        axes.plot(numbers, real, "s-", label="real")
+        axes.axvline(found.kept, color="0.8", zorder=0, label="kept")
+        axes.set_xlabel("round")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    all_axes[0].legend(fontsize=8)
     return figure

@@ -142,7 +142,7 @@ def _surrogate(run: TrainedRun, folder: Path) -> dict[str, float]:
     """Read how far the surrogate is off, and how much the bound varies over the same states."""
     if run.agent.surrogate is None:
         return {}
-    path = path_of(folder, "surrogate", run.experiment.rounds)
+    path = path_of(folder, "surrogate", run.number)
     facts: _SurrogateFacts = read_about(path, _SurrogateFacts)
     if facts.spread is None:  # Then the error is partly of states that it was fitted to.
         return {}

@@ -34,12 +34,17 @@ class Experiment:
     data_steps: int = 20000
     """Number of random steps that are collected in the environment."""
 
-    rounds: int = 0
+    rounds: int | Literal["auto"] = "auto"
     """Number of further rounds, each with data collected by the policy of the round before; the
-    model is fine-tuned, channel and policy are trained anew."""
+    model is fine-tuned, channel and policy are trained anew. auto goes on until what is imagined is
+    what happens and nothing improves, or the steps are spent. The round whose real episodes were
+    best is kept. 0 does without acting."""
 
-    round_steps: int = 10000
-    """Number of steps that the policy collects in a round."""
+    round_steps: int = 20000
+    """Number of steps that the policy collects in a round, half of them by its mean action."""
+
+    env_steps: int = 100000
+    """Number of steps in the environment, of all rounds together, if their number is auto."""
 
     action_repeat: int = 1
     """Number of environment steps for which an action is repeated."""
@@ -71,6 +76,21 @@ class Experiment:
         return self.env is not None or self.data is not None
 
     @property
+    def num_acted(self) -> int:
+        """Largest number of rounds after which the policy acts in the environment."""
+        if self.env is None:
+            return 0
+        if self.rounds != "auto":
+            return self.rounds + 1 if self.rounds else 0
+        first = self.data_steps if self.data is None else 0
+        return max(self.env_steps // self.action_repeat - first, 0) // self.round_steps
+
+    @property
+    def num_rounds(self) -> int:
+        """Largest number of rounds, the first included."""
+        return max(self.num_acted, 1)
+
+    @property
     def has_environment(self) -> bool:
         """Whether there is an environment to act in, and not a log alone."""
         return self.env is not None or not self.is_learnt
@@ -79,7 +99,9 @@ class Experiment:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
             raise ValueError("Expected a world, an environment or data to learn from; got none.")
-        check_at_least(self, data_steps=1, rounds=0, round_steps=1, action_repeat=1, agents=1)
+        check_at_least(self, data_steps=1, round_steps=2, env_steps=1, action_repeat=1, agents=1)
+        if self.rounds != "auto":
+            check_at_least(self, rounds=0)
         self.agent.check()
         self.model.check()
         if self.is_learnt and self.agent.steps == "auto":
@@ -87,7 +109,7 @@ class Experiment:
                 "Expected the number of steps of a plan where the world is learnt; got auto. "
                 "Choose it by --steps."
             )
-        if self.rounds and self.env is None:
+        if self.rounds not in ("auto", 0) and self.env is None:
             raise ValueError(
                 "Expected an environment to collect data of further rounds in; got none. Name one "
                 "by --env."
@@ -111,7 +133,8 @@ class Experiment:
             self,
             data_steps=1000,
             round_steps=500,
-            rounds=min(self.rounds, 1),
+            env_steps=1500,
+            rounds="auto" if self.rounds == "auto" else min(self.rounds, 1),
             agent=replace(self.agent, **_SMOKE),
             model=smoke_model(self.model),
         )
@@ -175,6 +198,7 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
     for name, read in (("agent", _agent_from_json), ("model", model_from_json)):
         if name in given:
             given[name] = asdict(read(given[name], source))
+    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget.
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed

@@ -9,7 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
+
+import msgspec
 
 from empowerment.files import encode, read_json, remove_temporary, write_atomic
 from empowerment.settings import difference
@@ -29,7 +31,8 @@ Log = Callable[[str], None]
 class Manifest(TypedDict):
     """What a run folder says about itself; `command` and `noise` are of runs with an agent.
 
-    Since version 3 it has a SHA-256 of all its other fields.
+    `kept_round` and `num_rounds` are of those whose world is learnt. Since version 3 it has a
+    SHA-256 of all its other fields.
     """
 
     format: Literal[
@@ -41,6 +44,8 @@ class Manifest(TypedDict):
     files: dict[str, str]
     command: NotRequired[str | None]
     noise: NotRequired[dict[str, list[float]] | None]
+    kept_round: NotRequired[Annotated[int, msgspec.Meta(ge=0, le=999)]]
+    num_rounds: NotRequired[Annotated[int, msgspec.Meta(ge=1, le=1000)]]
     sha256: NotRequired[str]
 
 

@@ -38,12 +38,14 @@ class TrainedRun:
         agent: The trained agent.
         env: Id of the environment as the caller named it, if so: a module of its own is imported
             only then, and not because a file says so.
+        number: The round that the agent is of.
     """
 
     experiment: Experiment
     seed: int
     agent: TrainedAgent
     env: str | None = None
+    number: int = 0
 
     @property
     def environment(self) -> EnvFactory:
@@ -79,7 +81,7 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
 
     Args:
         folder: The run folder.
-        rounds: Number of rounds after which to read it; all of them by default.
+        rounds: Number of the round to read, from 0; the one that is kept by default.
         env: Id of its environment, to allow the import of the module in `module:ID`.
 
     Raises:
@@ -102,14 +104,16 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
             f"Expected the environment of the run in {folder}, {environment_of(experiment).id}; "
             f"got {env}."
         )
+    # Earlier versions made a fixed number of rounds, and kept the last.
+    fixed = 0 if experiment.rounds == "auto" else experiment.rounds
+    number, last = manifest.get("kept_round", fixed), manifest.get("num_rounds", fixed + 1) - 1
     if rounds is not None:
-        if not 0 <= rounds <= experiment.rounds:
+        if not 0 <= rounds <= last:
             raise ValueError(
-                f"Expected a round from 0 to {experiment.rounds}, as the run in {folder} has; got "
-                f"{rounds}."
+                f"Expected a round from 0 to {last}, as the run in {folder} has; got {rounds}."
             )
-        experiment = replace(experiment, rounds=rounds)
-    number, model = experiment.rounds, None
+        number = rounds
+    model = None
     if experiment.is_learnt:
         model = read_model(path_of(folder, "model", number))
         world = load_world(experiment, model, folder, number, seed)
@@ -117,7 +121,7 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
         world = named_world(experiment)
     agent = _load_stages(world, experiment.agent, folder, number)
     agent = replace(agent, model=model, num_agents=experiment.agents)
-    return TrainedRun(experiment, seed, agent, env)
+    return TrainedRun(experiment, seed, agent, env, number)
 
 
 def _load_stages(

@@ -6,11 +6,17 @@ from typing import Any
 
 import jax
 
-from empowerment.agent import Explorer, TrainedAgent, to_bundle, train_stages, with_steps
+from empowerment.agent import (
+    Comparison,
+    TrainedAgent,
+    compare,
+    to_bundle,
+    train_stages,
+    with_steps,
+)
 from empowerment.controller import write_bundle
 from empowerment.data import (
-    RandomActor,
-    Spaces,
+    Episode,
     Trajectories,
     check,
     check_same_spaces,
@@ -34,6 +40,7 @@ from empowerment.runs.loading import (
     save_world,
 )
 from empowerment.runs.models import train_model
+from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.stage import RunHooks
 from empowerment.systems import System, system_of
 from empowerment.types import Key, Progress
@@ -78,37 +85,67 @@ def train_run(
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            agent = _train(run, experiment, 0, world, progress, keys)
+            agent, kept = _train(run, experiment, 0, world, progress, keys), 0
         else:
-            agent = _train_rounds(run, experiment, seed, progress)
+            agent, kept = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
         run.write_manifest(finished=True)
-    return TrainedRun(experiment, seed, agent, experiment.env)
+    return TrainedRun(experiment, seed, agent, experiment.env, kept)
 
 
-def _train_rounds(run: Run, experiment: Experiment, seed: int, progress: Progress) -> TrainedAgent:
-    """Collect data, learn a world and train an agent in it, in each round."""
-    agent = None
-    for number in range(experiment.rounds + 1):
-        key = jax.random.fold_in(jax.random.key(seed), number)
-        model_key, *keys = jax.random.split(key, 4)
-        parts = _gather(run, experiment, number, agent, progress, seed)
-        model = train_model(
-            run,
-            experiment.model,
-            parts,
-            number=number,
-            start=None if agent is None else agent.model,
-            seed=seed,
-            progress=progress,
-            key=model_key,
-        )
-        world = build_world(experiment, model, parts, seed)
-        save_world(world, run.folder, number)
-        trained = _train(run, experiment, number, world, progress, tuple(keys))
-        agent = replace(trained, model=model, num_agents=experiment.agents)
-    assert agent is not None
-    return agent
+def _train_rounds(
+    run: Run, experiment: Experiment, seed: int, progress: Progress
+) -> tuple[TrainedAgent, int]:
+    """Train round after round until it is enough; return the agent of the best, and its number."""
+    agents: list[TrainedAgent] = []
+    acted: list[tuple[Episode, ...]] = []
+    comparisons: list[Comparison] = []
+    for number in range(experiment.num_rounds):
+        before = agents[-1] if agents else None
+        agents.append(_train_round(run, experiment, number, before, progress, seed))
+        if number >= experiment.num_acted:
+            break
+        acted.append(act(run, experiment, number, agents[-1], progress, seed))
+        progress(f"comparing what round {number} imagined with what happened", 0, 1)
+        comparisons.append(compare(agents[-1], acted, seed=seed))
+        run.log(describe(comparisons[-1]))
+        if experiment.rounds == "auto" and comparisons[-1].is_settled:
+            break
+    kept = comparisons[-1].best if comparisons else 0
+    run.facts |= {"kept_round": kept, "num_rounds": len(agents)}
+    if comparisons:
+        run.log(write_rounds(run.folder, comparisons))
+    return agents[kept], kept
+
+
+def _train_round(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    before: TrainedAgent | None,
+    progress: Progress,
+    seed: int,
+) -> TrainedAgent:
+    """Learn a world from the data of all rounds so far, and train an agent in it."""
+    key = jax.random.fold_in(jax.random.key(seed), number)
+    model_key, *keys = jax.random.split(key, 4)
+    if number == 0:
+        _gather(run, experiment, progress, seed)
+    parts = load_data(run.folder, number, experiment.agents)
+    model = train_model(
+        run,
+        experiment.model,
+        parts,
+        number=number,
+        start=None if before is None else before.model,
+        seed=seed,
+        progress=progress,
+        key=model_key,
+    )
+    world = build_world(experiment, model, parts, seed)
+    save_world(world, run.folder, number)
+    trained = _train(run, experiment, number, world, progress, tuple(keys))
+    return replace(trained, model=model, num_agents=experiment.agents)
 
 
 def _train(
@@ -122,50 +159,36 @@ def _train(
     """Train channel, fit and policy as stages of a round."""
     system = _system(experiment)
 
-    def describe(stage: str, at: Snapshot) -> str:
+    def latest(stage: str, at: Snapshot) -> str:
         words = system.describe(at.model.policy, world) if stage == "policy" else ""
         return f"{at.history[-1][1]['bound']:.3f} nats{words}"
 
-    return train_stages(world, experiment.agent, RunHooks(run, number, progress, describe), *keys)
+    return train_stages(world, experiment.agent, RunHooks(run, number, progress, latest), *keys)
 
 
 def _system(experiment: Experiment) -> System:
     return system_of(environment_of(experiment).id if experiment.has_environment else None)
 
 
-def _gather(
-    run: Run,
-    experiment: Experiment,
-    number: int,
-    agent: TrainedAgent | None,
-    progress: Progress,
-    seed: int,
-) -> tuple[Trajectories, ...]:
-    """Collect the data of a round if they are missing; return those of all rounds so far."""
-    path = data_path(run.folder, number)
-    if not path.exists():
-        if agent is None and experiment.data is not None:
-            given = Trajectories.load(Path(experiment.data))
-            check(given)
-            given.save(path)
-        elif experiment.env is not None:
-            first = experiment.data_env or experiment.env
-
-            def explorer(spaces: Spaces) -> Explorer:
-                assert agent is not None
-                return Explorer(agent.actor(sample=True), spaces)
-
-            collected, report = collect(
-                EnvFactory(first if agent is None else experiment.env, experiment.action_repeat),
-                steps=experiment.data_steps if agent is None else experiment.round_steps,
-                seed=seed + number,
-                policy=RandomActor if agent is None else explorer,
-                progress=progress,
-            )
-            if report.failed:
-                run.log(report.summary())
-            collected.save(path)
-    return load_data(run.folder, number, experiment.agents)
+def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> None:
+    """Collect the data of the first round, or copy those that are given, if they are missing."""
+    path = data_path(run.folder, 0)
+    if path.exists():
+        return
+    if experiment.data is not None:
+        given = Trajectories.load(Path(experiment.data))
+        check(given)
+        given.save(path)
+        return
+    collected, report = collect(
+        EnvFactory(experiment.data_env or str(experiment.env), experiment.action_repeat),
+        steps=experiment.data_steps,
+        seed=seed,
+        progress=progress,
+    )
+    if report.failed:
+        run.log(report.summary())
+    collected.save(path)
 
 
 def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path) -> None:

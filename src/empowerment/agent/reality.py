@@ -1,0 +1,168 @@
+"""What an agent imagined against what really happened, and which round of training to keep."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from empowerment.agent.acting import tracker
+from empowerment.agent.evaluation import bounds_at, states_of
+from empowerment.agent.training import TrainedAgent
+from empowerment.data import Episode
+from empowerment.policy import Policy
+from empowerment.types import Key, State
+from empowerment.worlds import Bounded
+
+_NUM_STATES = 256
+"""States at which the bound is evaluated, of the episodes of each round and of what is imagined."""
+
+_NUM_IMAGINED = 64
+"""Imagined episodes."""
+
+_LONGEST = 1024
+"""Maximal number of actions of an imagined episode."""
+
+_AGREE = 0.2
+"""Share of the spread of the bound within which imagination agrees with reality."""
+
+_BETTER = 0.05
+"""Share of the spread of the bound from which a round is better than another."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of a policy, imagined or real.
+
+    Attributes:
+        empowerment: Mean bound over all steps of an episode, none after its end, in nats.
+        length: Mean number of steps before the end.
+    """
+
+    empowerment: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rounds of training, judged by the model and the channel of the last of them.
+
+    Attributes:
+        imagined: What the last round imagines.
+        real: What really happened after each round.
+        longest: Number of steps of the longest episode of all.
+        spread: Standard deviation of the bound over the states of the data, in nats.
+    """
+
+    imagined: Outcome
+    real: tuple[Outcome, ...]
+    longest: int
+    spread: float
+
+    @property
+    def best(self) -> int:
+        """The round after which real empowerment was highest; the first of equals."""
+        return int(np.argmax([each.empowerment for each in self.real]))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what the last round imagined is what happened."""
+        off = self.imagined.empowerment - self.real[-1].empowerment
+        return abs(off) <= _AGREE * self.spread
+
+    @property
+    def improves(self) -> bool:
+        """Whether the last round is better than all before it."""
+        before = [each.empowerment for each in self.real[:-1]]
+        return not before or self.real[-1].empowerment > max(before) + _BETTER * self.spread
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether further rounds are of no use: imagination agrees, and nothing improves."""
+        return self.agrees and not self.improves
+
+
+def compare(agent: TrainedAgent, rounds: Sequence[Sequence[Episode]], *, seed: int) -> Comparison:
+    """Compare what an agent imagines with the real episodes of its policy, and of those before.
+
+    All rounds are judged by the same channel, that of the last: bounds of different models are
+    not comparable.
+
+    Args:
+        agent: The agent of the last round.
+        rounds: Episodes by the mean action of the policy of each round; of several agents, joint
+            ones.
+        seed: Random seed.
+    """
+    longest = max(path.length for paths in rounds for path in paths)
+    track = tracker(agent.model, agent.num_agents, choices=agent.world.actions.choices)
+    filtered = [[states_of(track, path) for path in paths] for paths in rounds]
+    real = [
+        _real(agent, paths, states, longest, seed)
+        for paths, states in zip(rounds, filtered, strict=True)
+    ]
+    ends = [
+        states[-agent.num_agents :]
+        for paths, of_round in zip(rounds, filtered, strict=True)
+        for path, states in zip(paths, of_round, strict=True)
+        if path.terminated
+    ]
+    sample = jax.vmap(lambda key: agent.world.state_distribution().sample(key=key))
+    anywhere = np.asarray(sample(jax.random.split(jax.random.key(seed), _NUM_STATES)))
+    spread = float(bounds_at(agent, anywhere, seed).std())
+    dead = None
+    if ends:
+        dead = float(bounds_at(agent, _some(np.concatenate(ends), seed), seed).mean())
+    alive = real[-1].empowerment * longest / real[-1].length
+    return Comparison(_imagined(agent, longest, alive, dead, seed), tuple(real), longest, spread)
+
+
+def _real(
+    agent: TrainedAgent,
+    paths: Sequence[Episode],
+    states: Sequence[Float[np.ndarray, "times state"]],
+    longest: int,
+    seed: int,
+) -> Outcome:
+    """Judge real episodes; those that were cut count as far as they go."""
+    alive = np.concatenate([each[: -agent.num_agents] for each in states])
+    steps = sum(path.length for path in paths)
+    share = steps / sum(longest if path.terminated else path.length for path in paths)
+    bounds = bounds_at(agent, _some(alive, seed), seed)
+    return Outcome(float(bounds.mean()) * share, longest * share)
+
+
+def _imagined(
+    agent: TrainedAgent, longest: int, alive: float, dead: float | None, seed: int
+) -> Outcome:
+    """Judge imagined episodes: over where the bound is nearer to that of real ends than alive."""
+    states = np.asarray(_imagine(agent.policy, agent.world, key=jax.random.key(seed)))
+    states = states[:longest].reshape(-1, states.shape[-1])
+    bounds = bounds_at(agent, _some(states, seed), seed)
+    lasts = np.ones(len(bounds), bool)
+    if dead is not None and dead < alive:
+        lasts = bounds > 0.5 * (dead + alive)
+    return Outcome(float(np.mean(bounds * lasts)), float(longest * lasts.mean()))
+
+
+def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndarray, "some state"]:
+    """Choose as many states at random as are judged."""
+    return states[np.random.default_rng(seed).integers(0, len(states), _NUM_STATES)]
+
+
+@eqx.filter_jit
+def _imagine(policy: Policy, world: Bounded, *, key: Key) -> Float[Array, "times episodes state"]:
+    """Imagine episodes by the mean action, from the initial states of the world."""
+    start_key, path_key = jax.random.split(key)
+
+    def step(states: Float[Array, "episodes state"], key: Key):
+        def one(state: State, key: Key) -> State:
+            return world.transition(state, policy(state).mean).sample(key=key)
+
+        return jax.vmap(one)(states, jax.random.split(key, _NUM_IMAGINED)), states
+
+    start_keys = jax.random.split(start_key, _NUM_IMAGINED)
+    starts = jax.vmap(lambda key: world.initial().sample(key=key))(start_keys)
+    return jax.lax.scan(step, starts, jax.random.split(path_key, _LONGEST))[1]

@@ -1,0 +1,111 @@
+"""Rounds of a run: episodes of the policy, what was imagined of them, and which round is kept."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from empowerment.agent import Comparison, Explorer, TrainedAgent
+from empowerment.data import Actor, Episode, Spaces, Trajectories, collect, join
+from empowerment.environments import EnvFactory
+from empowerment.files import write_atomic
+from empowerment.runs.experiment import Experiment
+from empowerment.runs.folder import Run
+from empowerment.runs.loading import data_path
+from empowerment.types import Progress
+
+ROUNDS = "rounds.json"
+
+_BY_MEAN = "episodes_by_mean_action"
+"""Where the metadata of a round's data have the number of its first episodes, by the mean action.
+The others sample and explore."""
+
+_SEEDS = 1 << 20
+"""Offset of the seeds of episodes by the mean action from those of the others."""
+
+
+def act(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    agent: TrainedAgent,
+    progress: Progress,
+    seed: int,
+) -> tuple[Episode, ...]:
+    """Let the policy of a round collect the data of the next; return its mean action's episodes.
+
+    They are collected only if they are missing.
+    """
+    path = data_path(run.folder, number + 1)
+    if not path.exists():
+        _collect(run, experiment, number, agent, progress, seed).save(path)
+    stored = Trajectories.load(path)
+    count = stored.about.get(_BY_MEAN)
+    if not isinstance(count, int) or not 0 < count <= len(stored.episodes):
+        raise ValueError(
+            f"Expected {path} to say which of its episodes are by the mean action; it does not, "
+            "as in earlier versions. Train in a new folder."
+        )
+    return stored.episodes[:count]
+
+
+def _collect(
+    run: Run,
+    experiment: Experiment,
+    number: int,
+    agent: TrainedAgent,
+    progress: Progress,
+    seed: int,
+) -> Trajectories:
+    """Collect episodes by the mean action, and as many steps by an explorer."""
+
+    def by_mean(spaces: Spaces) -> Actor:
+        return agent.actor()
+
+    def explorer(spaces: Spaces) -> Actor:
+        return Explorer(agent.actor(sample=True), spaces)
+
+    half = experiment.round_steps // 2
+    parts = []
+    for policy, steps, offset in (
+        (by_mean, half, _SEEDS),
+        (explorer, experiment.round_steps - half, 0),
+    ):
+        data, report = collect(
+            EnvFactory(str(experiment.env), experiment.action_repeat),
+            steps=steps,
+            seed=seed + number + 1 + offset,
+            policy=policy,
+            progress=progress,
+        )
+        if report.failed:
+            run.log(report.summary())
+        parts.append(data)
+    joined = join(*parts)
+    return replace(joined, about={**joined.about, _BY_MEAN: len(parts[0].episodes)})
+
+
+def describe(found: Comparison) -> str:
+    """Describe in a sentence what the last round imagined and what happened."""
+    number, real = len(found.real) - 1, found.real[-1]
+    return (
+        f"Round {number}: imagined {found.imagined.empowerment:.2f} nats and "
+        f"{found.imagined.length:.0f} of {found.longest} steps; really "
+        f"{real.empowerment:.2f} nats and {real.length:.0f} steps."
+    )
+
+
+def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
+    """Store all comparisons of a run; return a sentence about which round is kept, and why."""
+    last = comparisons[-1]
+    why = "what is imagined happens, and nothing improves" if last.is_settled else "steps are spent"
+    about = {
+        "kept": last.best,
+        "stopped": why,
+        "rounds": [{**asdict(each), "agrees": each.agrees} for each in comparisons],
+    }
+    write_atomic(folder / ROUNDS, (json.dumps(about, indent=2) + "\n").encode())
+    return (
+        f"Round {last.best} of 0 to {len(comparisons) - 1} is kept: its real episodes were best "
+        f"({last.real[last.best].empowerment:.2f} nats). Stopped since {why}."
+    )

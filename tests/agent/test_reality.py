@@ -1,0 +1,121 @@
+"""What was imagined against what happened."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from empowerment.agent import Comparison, Outcome, TrainedAgent, compare
+from empowerment.channel import make_channel
+from empowerment.data import Episode
+from empowerment.distributions import Gaussian, Uniform
+from empowerment.policy import Policy
+from empowerment.types import Action, State
+from empowerment.worlds import AbstractWorld, Bounded, Box
+
+LONGEST = 40
+OVER = 1.1
+"""A place beyond the end of the rail."""
+
+
+class Rail(AbstractWorld):
+    """A point on a rail, pushed; it cannot be moved any more beyond the end."""
+
+    centre: float = 0.0
+    states: Box = eqx.field(default_factory=lambda: Box([-1.2], [1.2], ("x",)))
+    actions: Box = eqx.field(default_factory=lambda: Box([-1.0], [1.0], ("push",)))
+
+    def initial(self) -> Uniform:
+        middle = jnp.full(1, self.centre)
+        return Uniform(middle - 0.1, middle + 0.1)
+
+    def transition(self, state: State, action: Action) -> Gaussian:
+        moved = state + 0.2 * jnp.clip(action, -1.0, 1.0)
+        return Gaussian(jnp.where(jnp.abs(state) < 1.0, moved, state), jnp.zeros(1))
+
+    def emission(self, state: State) -> Gaussian:
+        return Gaussian(state, jnp.full(1, 0.05))
+
+
+@pytest.fixture
+def agent(getkey: Callable) -> TrainedAgent:
+    """A rail whose point is observed, and a channel in closed form."""
+    world = Bounded(Rail())
+    channel = make_channel(world, family="linearised", steps=2, key=getkey())
+    policy = Policy(world.states, 1, width=4, depth=1, key=getkey())
+    still = jax.tree.map(lambda leaf: 0 * leaf if eqx.is_array(leaf) else leaf, policy.network)
+    policy = eqx.tree_at(lambda made: made.network, policy, still)
+    return TrainedAgent(world, channel, None, policy)
+
+
+def episodes(count: int, length: int, *, terminated: bool) -> list[Episode]:
+    """Episodes of the point at rest, which is over the end at last if they are terminated."""
+    paths = []
+    for start in np.linspace(-0.1, 0.1, count, dtype=np.float32):
+        rows = np.full((length + 1, 1), start)
+        rows[-1] = OVER if terminated else start
+        actions = np.zeros((length, 1))
+        paths.append(Episode(rows, actions, terminated=terminated, truncated=not terminated))
+    return paths
+
+
+def test_imagination_of_the_world_itself_agrees(agent: TrainedAgent):
+    found = compare(agent, [episodes(16, LONGEST, terminated=False)], seed=0)
+    assert found.longest == LONGEST
+    assert found.real[0].length == found.imagined.length == LONGEST
+    assert found.agrees
+    assert abs(found.imagined.empowerment - found.real[0].empowerment) < 0.1 * found.spread
+
+
+def test_nothing_is_left_after_a_real_end(agent: TrainedAgent):
+    whole = episodes(16, LONGEST, terminated=False)
+    short = episodes(16, LONGEST // 4, terminated=True)
+    found = compare(agent, [whole, short], seed=0)
+    assert found.real[1].length == pytest.approx(LONGEST / 4)
+    # Along a quarter of the way there is about as much as along the whole.
+    assert found.real[1].empowerment == pytest.approx(found.real[0].empowerment / 4, rel=0.1)
+    assert found.best == 0
+    assert not found.agrees
+    assert not found.is_settled
+
+
+def test_an_episode_that_was_cut_counts_as_far_as_it_goes(agent: TrainedAgent):
+    whole = episodes(4, LONGEST, terminated=False)
+    cut = [whole[0].part(0, 3)]
+    found = compare(agent, [whole, [*whole, *cut]], seed=0)
+    assert found.real[1].length == LONGEST
+
+
+def test_imagined_episodes_end_where_the_bound_is_that_of_real_ends(agent: TrainedAgent):
+    ended = episodes(16, LONGEST, terminated=True)
+    assert compare(agent, [ended], seed=0).imagined.length == LONGEST
+    over = replace(agent, world=Bounded(Rail(centre=OVER)))
+    found = compare(over, [ended], seed=0)
+    assert found.imagined.length == 0
+    assert found.imagined.empowerment == 0
+    assert not found.agrees
+
+
+def outcome(value: float) -> Outcome:
+    return Outcome(value, 10.0)
+
+
+def comparison(imagined: float, *real: float) -> Comparison:
+    return Comparison(outcome(imagined), tuple(map(outcome, real)), 10, spread=1.0)
+
+
+def test_rounds_end_when_imagination_agrees_and_nothing_improves():
+    assert not comparison(2.0, 2.0).is_settled  # Whether more is possible, nobody knows yet.
+    assert not comparison(2.5, 2.0, 2.5).is_settled  # Better than before.
+    assert not comparison(2.5, 2.0, 2.0).is_settled  # Imagination does not agree.
+    assert comparison(2.1, 2.0, 2.04).is_settled
+    assert comparison(1.0, 2.0, 1.0).is_settled
+
+
+def test_the_best_round_is_kept():
+    assert comparison(0.0, 1.0, 3.0, 2.0).best == 1
+    assert comparison(0.0, 1.0, 1.0).best == 0
