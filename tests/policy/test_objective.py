@@ -155,3 +155,38 @@ def test_policy_is_within_limits_and_begins_at_its_prior(getkey):
     assert float(jnp.max(choices.scale)) < np.exp(1.0)
     assert float(jnp.min(choices.scale)) > np.exp(-4.0)
     assert float(jnp.median(choices.scale)) == pytest.approx(1.0, abs=0.4)
+
+
+def test_what_goes_back_through_an_unstable_world_is_limited(getkey):
+    """Where the world grows tenfold a step, so does the gradient, unless its norm is limited."""
+    unstable = Bounded(
+        LinearGaussian(
+            10 * jnp.eye(2),
+            jnp.array([[0.0], [1.0]]),
+            jnp.eye(2),
+            process_noise=[0.1, 0.1],
+            resolution=[0.1, 0.1],
+            states=WORLD.states,
+            actions=Box([-1.0], [1.0], ("u",)),
+        )
+    )
+    policy, start, key = policy_of(getkey()), jnp.array([0.3, -0.5]), getkey()
+
+    def last(start: State, limit: float) -> Scalar:
+        path = rollout(policy, unstable, start, horizon=30, adjoint_limit=limit, key=key)
+        return path.states[-1].sum()
+
+    assert np.abs(jax.grad(last)(start, np.inf)).max() > 1e20
+    for limit in (0.5, 3.0):
+        assert np.linalg.norm(jax.grad(last)(start, limit)) == pytest.approx(limit, rel=1e-3)
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(getkey):
+    policy, start, key = policy_of(getkey()), jnp.array([2.0, 0.5]), getkey()
+
+    def last(start: State, limit: float) -> Scalar:
+        path = rollout(policy, WORLD, start, horizon=8, adjoint_limit=limit, key=key)
+        return path.states[-1].sum()
+
+    free, limited = (np.asarray(jax.grad(last)(start, limit)) for limit in (np.inf, 1e6))
+    np.testing.assert_allclose(free, limited, rtol=1e-5)

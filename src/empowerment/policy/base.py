@@ -1,6 +1,7 @@
 """Policy, value function and differentiable rollouts."""
 
 import math
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -155,8 +156,33 @@ class Rollout(eqx.Module):
     divergences: Float[Array, " steps"]
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def clip_adjoint(state: State, limit: float) -> State:
+    """Return a state as it is; what goes back through it has at most a certain norm."""
+    return state
+
+
+def _forward(state: State, limit: float) -> tuple[State, None]:
+    return state, None
+
+
+def _backward(limit: float, residual: None, adjoint: State) -> tuple[State]:
+    norm = jnp.linalg.norm(adjoint)
+    clipped = adjoint / jnp.maximum(1.0, norm / limit)
+    return (jnp.where(jnp.isfinite(norm), clipped, 0.0),)
+
+
+clip_adjoint.defvjp(_forward, _backward)
+
+
 def rollout(
-    policy: Policy, world: AbstractWorld, state: State, *, horizon: int, key: Key
+    policy: Policy,
+    world: AbstractWorld,
+    state: State,
+    *,
+    horizon: int,
+    adjoint_limit: float = math.inf,
+    key: Key,
 ) -> Rollout:
     r"""Sample a rollout of a policy in a world, differentiably.
 
@@ -168,6 +194,8 @@ def rollout(
         world: A world whose actions live before the squash.
         state: The start state.
         horizon: The number of actions.
+        adjoint_limit: Maximal norm of what goes back through each state, in training: where a
+            world is unstable, it grows from step to step.
         key: Consumed.
 
     Returns:
@@ -175,6 +203,8 @@ def rollout(
     """
 
     def step(state: State, noise: tuple[Action, State]) -> tuple[State, tuple[State, Scalar]]:
+        if math.isfinite(adjoint_limit):
+            state = clip_adjoint(state, adjoint_limit)
         choice = policy(state)
         scale = choice.scale if isinstance(choice, Gaussian) else 1.0
         transition = world.transition(state, choice.mean + scale * noise[0])

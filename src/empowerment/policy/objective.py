@@ -1,5 +1,7 @@
 """The objective of a policy: cost of imagined rollouts and targets of the value function."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -38,6 +40,7 @@ def imagine(
     starts: Float[Array, "starts state"],
     *,
     horizon: int,
+    adjoint_limit: float = math.inf,
     key: Key,
 ) -> Outcome:
     """Sample imagined rollouts from many states and estimate the bound along them.
@@ -50,6 +53,7 @@ def imagine(
         world: A world whose actions live before the squash.
         starts: The start states.
         horizon: The number of actions.
+        adjoint_limit: See `rollout`.
         key: Consumed.
 
     Returns:
@@ -59,7 +63,7 @@ def imagine(
     count, size = starts.shape
 
     def path_from(start: State, key: Key) -> Rollout:
-        return rollout(policy, world, start, horizon=horizon, key=key)
+        return rollout(policy, world, start, horizon=horizon, adjoint_limit=adjoint_limit, key=key)
 
     paths = jax.vmap(path_from)(starts, jax.random.split(rollout_key, count))
     keys = jax.random.split(bound_key, count * (horizon + 1))

@@ -31,6 +31,10 @@ _TRACE = 0.99
 _TRACKING = 0.1
 """Rate at which the target critic follows the critic."""
 
+_ADJOINT = 10.0
+"""Most that goes back through a state of a rollout, in ranges of the returns per unit of state. A
+world may be so unstable somewhere that without it few rollouts would rule the gradient."""
+
 _SPREAD = 0.01
 """Rate at which the scale of returns follows them."""
 
@@ -163,7 +167,15 @@ def step(
             starts = any_starts(world, num_starts // num_chunks, key=start_key)
         else:
             starts = next_starts(world, followers.ends, best, share, key=start_key)
-        outcomes = imagine(agent.policy, judge, world, starts, horizon=horizon, key=imagine_key)
+        outcomes = imagine(
+            agent.policy,
+            judge,
+            world,
+            starts,
+            horizon=horizon,
+            adjoint_limit=_ADJOINT / len(starts),
+            key=imagine_key,
+        )
         beta = beta / spread
         costs = jax.vmap(lambda o: cost(o, beta=beta, discount=discount, critic=target))(outcomes)
         wanted = jax.vmap(lambda o: _wanted(target, o, beta, discount))(outcomes)
