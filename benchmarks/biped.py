@@ -1,7 +1,7 @@
 """Keep a robot with two legs on its feet, from data alone: several seeds and variants.
 
-The first variant collects data and learns models. The others reuse its data and models, and
-differ in what counts as empowerment.
+The first variant collects data and learns models. The others begin with its first data and model,
+and differ in what counts as empowerment.
 """
 
 import argparse
@@ -12,7 +12,14 @@ from pathlib import Path
 
 from benchmarks.tables import Table, beside, write_table
 from empowerment.data import Trajectories
-from empowerment.runs import PRESETS, Experiment, evaluate_agent, load_run, train_run
+from empowerment.runs import (
+    PRESETS,
+    Experiment,
+    evaluate_agent,
+    load_run,
+    read_manifest,
+    train_run,
+)
 from empowerment.runs.loading import data_path
 
 _PRESET = PRESETS["biped"].experiment
@@ -44,12 +51,13 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
     train_run(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
     seconds = round(time.monotonic() - start)
     rows: Table = []
-    for rounds in range(_VARIANTS[variant].rounds + 1):
+    num_rounds = read_manifest(folder).get("num_rounds", 1)
+    for rounds in range(num_rounds):
         figures = evaluate_agent(load_run(folder, rounds=rounds), episodes=episodes, seed=1000)
         row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
         row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
         row["environment steps"] = _steps(folder, rounds)
-        is_complete = variant == _FIRST and rounds == _VARIANTS[variant].rounds
+        is_complete = variant == _FIRST and rounds == num_rounds - 1
         row["seconds"] = seconds if is_complete else ""
         rows.append(row)
         print(row, flush=True)
@@ -57,12 +65,12 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
 
 
 def share(source: Path, folder: Path) -> None:
-    """Start a run folder with the data and models of another run."""
+    """Start a run folder with the first data and model of another run."""
     if not (source / "model.safetensors").exists():
         raise FileNotFoundError(f"Expected {source} to be a run with models to reuse; got none.")
     folder.mkdir(parents=True)
-    for path in [*source.glob("data*"), *source.glob("model*")]:
-        shutil.copy(path, folder)
+    for name in ("data.npz", "model.json", "model.safetensors"):
+        shutil.copy(source / name, folder)
 
 
 def _steps(folder: Path, rounds: int) -> int:

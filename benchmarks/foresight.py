@@ -16,7 +16,7 @@ from empowerment.data import collect
 from empowerment.environments import BALLS, EnvFactory, joint, per_ball
 from empowerment.environments.box2d import RADIUS
 from empowerment.model import DVBF, Filter, predict
-from empowerment.runs import PRESETS, load_run
+from empowerment.runs import PRESETS, load_run, read_manifest
 
 _SETTINGS = PRESETS["balls"].experiment
 _ROOM = EnvFactory(BALLS, _SETTINGS.action_repeat)
@@ -142,7 +142,7 @@ def main() -> None:
     met: Table = []
     pushed: Table = []
     for folder in options.runs:
-        for rounds in range(load_run(folder).experiment.rounds + 1):
+        for rounds in range(read_manifest(folder).get("num_rounds", 1)):
             run = load_run(folder, rounds=rounds)
             model, updates = run.agent.model, run.experiment.model.updates
             assert model is not None, f"Expected {folder} to have a learnt model."
