@@ -64,17 +64,19 @@ def episodes(count: int, length: int, *, terminated: bool) -> list[Episode]:
 
 
 def test_imagination_of_the_world_itself_agrees(agent: TrainedAgent):
-    found = compare(agent, [episodes(16, LONGEST, terminated=False)], seed=0)
+    found = compare(agent, [episodes(16, LONGEST, terminated=False)], can_end=True, seed=0)
     assert found.longest == LONGEST
     assert found.real[0].length == found.imagined.length == LONGEST
     assert found.agrees
+    assert found.survives
+    assert found.is_settled  # There is nothing to improve, if random episodes end.
     assert abs(found.imagined.empowerment - found.real[0].empowerment) < 0.1 * found.spread
 
 
 def test_nothing_is_left_after_a_real_end(agent: TrainedAgent):
     whole = episodes(16, LONGEST, terminated=False)
     short = episodes(16, LONGEST // 4, terminated=True)
-    found = compare(agent, [whole, short], seed=0)
+    found = compare(agent, [whole, short], can_end=True, seed=0)
     assert found.real[1].length == pytest.approx(LONGEST / 4)
     # Along a quarter of the way there is about as much as along the whole.
     assert found.real[1].empowerment == pytest.approx(found.real[0].empowerment / 4, rel=0.1)
@@ -86,15 +88,15 @@ def test_nothing_is_left_after_a_real_end(agent: TrainedAgent):
 def test_an_episode_that_was_cut_counts_as_far_as_it_goes(agent: TrainedAgent):
     whole = episodes(4, LONGEST, terminated=False)
     cut = [whole[0].part(0, 3)]
-    found = compare(agent, [whole, [*whole, *cut]], seed=0)
+    found = compare(agent, [whole, [*whole, *cut]], can_end=True, seed=0)
     assert found.real[1].length == LONGEST
 
 
 def test_imagined_episodes_end_where_the_bound_is_that_of_real_ends(agent: TrainedAgent):
     ended = episodes(16, LONGEST, terminated=True)
-    assert compare(agent, [ended], seed=0).imagined.length == LONGEST
+    assert compare(agent, [ended], can_end=True, seed=0).imagined.length == LONGEST
     over = replace(agent, world=Bounded(Rail(centre=OVER)))
-    found = compare(over, [ended], seed=0)
+    found = compare(over, [ended], can_end=True, seed=0)
     assert found.imagined.length == 0
     assert found.imagined.empowerment == 0
     assert not found.agrees
@@ -105,7 +107,7 @@ def outcome(value: float) -> Outcome:
 
 
 def comparison(imagined: float, *real: float) -> Comparison:
-    return Comparison(outcome(imagined), tuple(map(outcome, real)), 10, spread=1.0)
+    return Comparison(outcome(imagined), tuple(map(outcome, real)), 10, 1.0, survives=False)
 
 
 def test_rounds_end_when_imagination_agrees_and_nothing_improves():
@@ -114,6 +116,8 @@ def test_rounds_end_when_imagination_agrees_and_nothing_improves():
     assert not comparison(2.5, 2.0, 2.0).is_settled  # Imagination does not agree.
     assert comparison(2.1, 2.0, 2.04).is_settled
     assert comparison(1.0, 2.0, 1.0).is_settled
+    assert replace(comparison(2.0, 2.0), survives=True).is_settled
+    assert not replace(comparison(2.5, 2.0), survives=True).is_settled
 
 
 def test_the_best_round_is_kept():

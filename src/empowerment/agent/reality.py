@@ -54,12 +54,14 @@ class Comparison:
         real: What really happened after each round.
         longest: Number of steps of the longest episode of all.
         spread: Standard deviation of the bound over the states of the data, in nats.
+        survives: Whether no real episode of the last round ended, though random ones do.
     """
 
     imagined: Outcome
     real: tuple[Outcome, ...]
     longest: int
     spread: float
+    survives: bool
 
     @property
     def best(self) -> int:
@@ -80,11 +82,13 @@ class Comparison:
 
     @property
     def is_settled(self) -> bool:
-        """Whether further rounds are of no use: imagination agrees, and nothing improves."""
-        return self.agrees and not self.improves
+        """Whether further rounds are of no use: imagination agrees, and nothing can be improved."""
+        return self.agrees and (self.survives or not self.improves)
 
 
-def compare(agent: TrainedAgent, rounds: Sequence[Sequence[Episode]], *, seed: int) -> Comparison:
+def compare(
+    agent: TrainedAgent, rounds: Sequence[Sequence[Episode]], *, can_end: bool, seed: int
+) -> Comparison:
     """Compare what an agent imagines with the real episodes of its policy, and of those before.
 
     All rounds are judged by the same channel, that of the last: bounds of different models are
@@ -94,6 +98,7 @@ def compare(agent: TrainedAgent, rounds: Sequence[Sequence[Episode]], *, seed: i
         agent: The agent of the last round.
         rounds: Episodes by the mean action of the policy of each round; of several agents, joint
             ones.
+        can_end: Whether episodes of random actions end.
         seed: Random seed.
     """
     longest = max(path.length for paths in rounds for path in paths)
@@ -116,7 +121,9 @@ def compare(agent: TrainedAgent, rounds: Sequence[Sequence[Episode]], *, seed: i
     if ends:
         dead = float(bounds_at(agent, _some(np.concatenate(ends), seed), seed).mean())
     alive = real[-1].empowerment * longest / real[-1].length
-    return Comparison(_imagined(agent, longest, alive, dead, seed), tuple(real), longest, spread)
+    imagined = _imagined(agent, longest, alive, dead, seed)
+    survives = can_end and not any(path.terminated for path in rounds[-1])
+    return Comparison(imagined, tuple(real), longest, spread, survives)
 
 
 def _real(

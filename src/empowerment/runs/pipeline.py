@@ -105,9 +105,11 @@ def _train_rounds(
         agents.append(_train_round(run, experiment, number, before, progress, seed))
         if number >= experiment.num_acted:
             break
+        first = Trajectories.load(data_path(run.folder, 0))
+        can_end = any(episode.terminated for episode in first.episodes)
         acted.append(act(run, experiment, number, agents[-1], progress, seed))
         progress(f"comparing what round {number} imagined with what happened", 0, 1)
-        comparisons.append(compare(agents[-1], acted, seed=seed))
+        comparisons.append(compare(agents[-1], acted, can_end=can_end, seed=seed))
         run.log(describe(comparisons[-1]))
         if experiment.rounds == "auto" and comparisons[-1].is_settled:
             break

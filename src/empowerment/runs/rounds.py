@@ -98,7 +98,10 @@ def describe(found: Comparison) -> str:
 def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
     """Store all comparisons of a run; return a sentence about which round is kept, and why."""
     last = comparisons[-1]
-    why = "what is imagined happens, and nothing improves" if last.is_settled else "steps are spent"
+    why = "steps are spent"
+    if last.is_settled:
+        rest = "no episode ends" if last.survives else "nothing improves"
+        why = f"what is imagined happens, and {rest}"
     about = {
         "kept": last.best,
         "stopped": why,
