@@ -3,7 +3,6 @@
 from empowerment.agent.acting import (
     Explorer as Explorer,
     PolicyActor as PolicyActor,
-    tracker as tracker,
 )
 from empowerment.agent.bundle import to_bundle as to_bundle
 from empowerment.agent.evaluation import (
@@ -12,6 +11,7 @@ from empowerment.agent.evaluation import (
     bounds_at as bounds_at,
     evaluate_policy as evaluate_policy,
     play as play,
+    play_many as play_many,
     states_of as states_of,
     step_limit as step_limit,
 )

@@ -1,17 +1,22 @@
 """Actors for environments: a policy behind its filter, and an explorer around it."""
 
-from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from empowerment.agent.bundle import to_bundle
+from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.data import RandomActor, Spaces
-from empowerment.model import DVBF, Filter
+from empowerment.model import DVBF
 from empowerment.policy import Policy
-from empowerment.types import Action, Key, Observation, State
 from empowerment.worlds import Bounded
+
+_BLOCK = 256
+"""Number of actions for which noise is drawn at once."""
 
 _BURST_SHARE = 0.5
 """Fraction of an explorer's episodes that have bursts of random actions."""
@@ -21,7 +26,7 @@ _BURST_PROBABILITY, _BURST_LENGTH = 0.03, 12
 
 
 class PolicyActor:
-    """Acts by a policy at the state that a filter estimates.
+    """Acts by a policy at the state that a filter estimates, in NumPy as the controller does.
 
     Without a model the observation is the state. Several agents each have a filter and a policy;
     they perceive one another through their observations alone.
@@ -32,6 +37,9 @@ class PolicyActor:
         model: Model whose filter estimates the state; none where the state is observed.
         num_agents: Number of agents, whose observations and actions are concatenated.
         sample: Whether to sample actions rather than take their mean.
+
+    Attributes:
+        sample: Whether actions are sampled.
     """
 
     def __init__(
@@ -43,82 +51,60 @@ class PolicyActor:
         num_agents: int = 1,
         sample: bool = False,
     ):
-        # Weights are constants of the compiled functions: passing them costs more than using them.
-        def act(state: State, key: Key) -> Action:
-            choice = policy(state)
-            return world.squash(choice.sample(key=key) if sample else choice.mean)
-
-        def act_all(states: Float[Array, "agents state"], key: Key, time: Array) -> Array:
-            keys = jax.random.split(jax.random.fold_in(key, time), num_agents)
-            actions = jax.vmap(act)(states, keys)
-            if not world.actions.choices:
-                return actions.ravel()
-            chosen = [part.argmax(axis=1) for part in world.actions.split(actions)]
-            return jnp.stack(chosen, axis=1).astype(actions.dtype).ravel()
-
-        self._act = jax.jit(act_all)
-        self._track = tracker(model, num_agents, choices=world.actions.choices)
-        self._key = jax.random.key(0)
-        self._time = 0
-        self._states: np.ndarray | None = None
-        self._action: np.ndarray | None = None
+        bundle = to_bundle(policy=policy, world=world, model=model)
+        self._engines = [NumpyEngine(bundle, sample=sample) for _ in range(num_agents)]
+        self._about = bundle.description
+        self.sample = sample
+        self.reset(seed=0)
 
     def reset(self, *, seed: int) -> None:
         """Begin an episode."""
-        self._key = jax.random.key(seed)
-        self._time = 0
-        self._states = self._action = None
+        self._seed, self._time = seed, 0
+        for engine in self._engines:
+            engine.load(np.zeros(self._about.memory_size, np.float32))
 
     def __call__(self, observation: Float[np.ndarray, " observation"]) -> np.ndarray:
-        """Return an admissible action."""
-        self._states = self._track(self._states, self._action, observation)
-        self._action = np.asarray(self._act(self._states, self._key, self._time))
+        """Return an admissible action; it is not finite if nothing that is was ever observed."""
+        rows = np.asarray(observation, np.float32).reshape(len(self._engines), -1)
+        if self.sample and self._time % _BLOCK == 0:
+            self._noise = self._next_noise()
+        actions = []
+        with np.errstate(all="ignore"):
+            for index, (engine, row) in enumerate(zip(self._engines, rows, strict=True)):
+                if self.sample:
+                    engine.noise = self._noise[self._time % _BLOCK, index]
+                engine.observation = row
+                is_used = engine.run(seen=bool(np.isfinite(row).all()))
+                is_predicted = self._about.latent_size and engine.memory[0] > 0.5
+                actions.append(engine.action + (0 if is_used or is_predicted else np.nan))
         self._time += 1
-        return self._action
+        return np.concatenate(actions)
 
     def override(self, action: np.ndarray) -> None:
         """Note for the filter that another action was taken than the latest one returned."""
-        self._action = action
+        for engine, own in zip(self._engines, np.split(action, len(self._engines)), strict=True):
+            engine.set_action(own)
+
+    def _next_noise(self) -> Float[np.ndarray, "times agents size"]:
+        size, is_discrete = self._about.encoded_size, bool(self._about.choices)
+        times = np.arange(self._time, self._time + _BLOCK)
+        return np.asarray(
+            action_noise(self._seed, times, len(self._engines), size, is_discrete=is_discrete)
+        )
 
 
-Track = Callable[[np.ndarray | None, np.ndarray | None, np.ndarray], np.ndarray]
-"""Maps the previous states of all agents, the action since, and the observation to the states."""
+@partial(jax.jit, static_argnames=("num_agents", "size", "is_discrete"))
+def action_noise(
+    seed: ArrayLike, times: ArrayLike, num_agents: int, size: int, *, is_discrete: bool
+) -> Float[Array, "times agents size"]:
+    """Draw the noise of sampled actions at some times, which depends on seed and time alone."""
+    draw = jax.random.gumbel if is_discrete else jax.random.normal
 
+    def at(time: Array) -> Array:
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), time), num_agents)
+        return jax.vmap(lambda key: draw(key, (size,)))(keys)
 
-def tracker(model: DVBF | None, num_agents: int = 1, *, choices: tuple[int, ...] = ()) -> Track:
-    """Build the state estimator of all agents: filters, or the observations without a model.
-
-    Args:
-        model: The model, if there is one.
-        num_agents: Number of agents, whose observations and actions are concatenated.
-        choices: Of discrete actions, the number of choices of each action of an agent.
-    """
-    if model is None:
-        return lambda states, action, observation: np.asarray(observation).reshape(num_agents, -1)
-    own = Filter(model)
-
-    def begin(observation: Observation) -> State:
-        return own.init(jnp.repeat(observation[None], model.num_initial, axis=0))
-
-    def go_on(states: Array, action: Array, seen: Array) -> Array:
-        own_actions = action.reshape(num_agents, -1)
-        if choices:
-            numbers = own_actions.astype(int)
-            parts = [jax.nn.one_hot(numbers[:, i], n) for i, n in enumerate(choices)]
-            own_actions = jnp.concatenate(parts, axis=1)
-        return jax.vmap(own.update)(states, own_actions, seen.reshape(num_agents, -1))
-
-    init = jax.jit(lambda seen: jax.vmap(begin)(seen.reshape(num_agents, -1)))
-    update = jax.jit(go_on)
-
-    def track(
-        states: np.ndarray | None, action: np.ndarray | None, observation: np.ndarray
-    ) -> np.ndarray:
-        if states is None or action is None:
-            return np.asarray(init(observation))
-        return np.asarray(update(states, action, observation))
-
-    return track
+    return jax.vmap(at)(jnp.asarray(times))
 
 
 class Explorer:

@@ -1,20 +1,25 @@
 """A trained policy in its environment, beside other actors: episodes, and figures of any system."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
-from empowerment.agent.acting import Track, tracker
+from empowerment.agent.acting import PolicyActor
+from empowerment.agent.simulation import can_simulate, simulate
 from empowerment.agent.training import TrainedAgent
 from empowerment.channel import empowerment_at
 from empowerment.data import Actor, Episode, RandomActor, ZeroActor, run_episode, spaces_of
 from empowerment.environments import action_repeat_of
+from empowerment.model import DVBF, Filter
+from empowerment.policy import Surrogate
+from empowerment.types import Observation, State
 
 ACTORS = ("policy", "sampled", "uniform")
 """Actors of an evaluation: the policy by its mean action, by samples, and random actions."""
@@ -27,6 +32,12 @@ STEP_LIMIT = 2000
 
 _NUM_EVALUATED = 256
 """Number of states along the episodes at which the channel is evaluated."""
+
+_MOST_AT_ONCE = 256
+"""Number of episodes that are simulated at once."""
+
+_SHORTEST = 63
+"""Number of steps to which shorter episodes are padded to be filtered, less one."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ def evaluate_policy(
         The evaluation of each actor. A policy survives an episode that is never terminated.
     """
     spaces = spaces_of(environment, str(environment.spec.id if environment.spec else environment))
-    actors: dict[str, Actor] = {
+    actors: dict[str, PolicyActor | RandomActor | ZeroActor] = {
         "policy": agent.actor(),
         "sampled": agent.actor(sample=True),
         "uniform": RandomActor(spaces),
@@ -77,23 +88,24 @@ def evaluate_policy(
     if with_zero:
         actors[ZERO] = ZeroActor(spaces)
     limit, repeat = step_limit(environment), action_repeat_of(environment)
-    track = tracker(agent.model, agent.num_agents, choices=agent.world.actions.choices)
-    evaluations = {}
+    values: list[float] = []
+
+    def look() -> None:
+        if watch is not None:
+            values.append(watch(environment))
+
+    evaluations, total = {}, len(actors) * episodes
     for done, (name, actor) in enumerate(actors.items()):
         paths, watched = [], []
-        for index in range(episodes):
-            values: list[float] = []
-
-            def look(values: list[float] = values) -> None:
-                if watch is not None:
-                    values.append(watch(environment))
-
-            paths.append(play(environment, actor, seed=seed + index, before_step=look))
+        seeds = range(seed, seed + episodes)
+        before_step = None if watch is None else look
+        for path in play_many(agent, environment, actor, seeds=seeds, before_step=before_step):
+            paths.append(path)
             watched.append(np.array(values))
-            count = done * episodes + index + 1
-            progress(f"evaluating {name}", count, len(actors) * episodes)
+            values.clear()
+            progress(f"evaluating {name}", done * episodes + len(paths), total)
         lengths = np.minimum([repeat * path.length for path in paths], limit)
-        states = np.concatenate([states_of(track, path) for path in paths])
+        states = states_of(agent, paths)
         chosen = np.random.default_rng(seed).integers(0, len(states), _NUM_EVALUATED)
         bounds = bounds_at(agent, states[chosen], seed)
         figures = {
@@ -103,7 +115,7 @@ def evaluate_policy(
             "episode_length_median": float(np.median(lengths)),
         }
         if agent.surrogate is not None:
-            fitted = np.asarray(jax.vmap(agent.surrogate)(jnp.asarray(states[chosen], float)))
+            fitted = np.asarray(_fitted_at(agent.surrogate, jnp.asarray(states[chosen], float)))
             off = fitted - bounds
             best = np.argsort(-fitted)[: _NUM_EVALUATED // 10]
             figures["surrogate_visited_error"] = float(np.sqrt(np.mean(off**2)))
@@ -134,19 +146,107 @@ def play(
     )
 
 
+def play_many(
+    agent: TrainedAgent,
+    environment: gymnasium.Env,
+    actor: PolicyActor | RandomActor | ZeroActor,
+    *,
+    seeds: Sequence[int],
+    starts: Float[np.ndarray, "episodes state"] | None = None,
+    before_step: Callable[[], None] | None = None,
+) -> Iterator[Episode]:
+    """Run episodes one after the other, or many at once in the environment of a known world.
+
+    Args:
+        agent: The agent that is evaluated.
+        environment: The environment.
+        actor: The agent's, or one whose actions depend on no observation.
+        seeds: Random seed of each episode.
+        starts: Start states, if the environment does not sample them.
+        before_step: Called before every action.
+    """
+    if before_step is None and can_simulate(agent, environment):
+        steps = min(step_limit(environment), STEP_LIMIT)
+        for first in range(0, len(seeds), _MOST_AT_ONCE):
+            part = slice(first, first + _MOST_AT_ONCE)
+            given = None if starts is None else starts[part]
+            yield from simulate(
+                agent, environment, actor, seeds=seeds[part], starts=given, steps=steps
+            )
+        return
+    for index, seed in enumerate(seeds):
+        state = None if starts is None else starts[index]
+        yield play(environment, actor, seed=seed, state=state, before_step=before_step)
+
+
 def step_limit(environment: gymnasium.Env) -> int:
     """Return the number of steps after which an episode is truncated, repeated actions counted."""
     own = environment.spec.max_episode_steps if environment.spec else None
     return own or STEP_LIMIT * action_repeat_of(environment)
 
 
-def states_of(track: Track, path: Episode) -> Float[np.ndarray, "times state"]:
-    """Estimate the states along an episode, of all agents."""
-    estimates, states = [], None
-    for action, observation in zip([None, *path.actions], path.observations, strict=True):
-        states = track(states, action, observation)
-        estimates.append(states)
-    return np.concatenate(estimates)
+def states_of(agent: TrainedAgent, paths: Sequence[Episode]) -> Float[np.ndarray, "times state"]:
+    """Estimate the states along episodes, of all agents: as their filters do while they act."""
+    count, model = agent.num_agents, agent.model
+    if model is None:
+        return np.concatenate(
+            [each.observations.reshape(-1, agent.world.states.size) for each in paths]
+        )
+    # Of few lengths, so that few programs are compiled.
+    length = 1 << max(max(each.length for each in paths) - 1, _SHORTEST).bit_length()
+    shape = len(paths), length, count, -1
+    actions = [_repeated(_encoded(each.actions, agent), length) for each in paths]
+    observations = [_repeated(each.observations[1:], length) for each in paths]
+    states = _filtered(
+        model,
+        np.stack([each.observations[0] for each in paths]).reshape(len(paths), count, -1),
+        np.stack(actions).reshape(shape),
+        np.stack(observations).reshape(shape),
+    )
+    return np.concatenate(
+        [
+            each[: path.length + 1].reshape(-1, model.latent_size)
+            for each, path in zip(np.asarray(states), paths, strict=True)
+        ]
+    )
+
+
+def _encoded(actions: Float[np.ndarray, "steps action"], agent: TrainedAgent) -> np.ndarray:
+    """Encode actions as the model takes them, of all agents."""
+    choices = agent.num_agents * agent.world.actions.choices
+    if not choices:
+        return actions
+    indices = actions.astype(int).T
+    parts = [np.eye(size, dtype=np.float32)[at] for size, at in zip(choices, indices, strict=True)]
+    return np.concatenate(parts, axis=1)
+
+
+def _repeated(rows: np.ndarray, length: int) -> np.ndarray:
+    """Repeat the last row."""
+    return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
+
+
+@eqx.filter_jit
+def _filtered(
+    model: DVBF,
+    first: Float[Array | np.ndarray, "episodes agents observation"],
+    actions: Float[Array | np.ndarray, "episodes steps agents action"],
+    observations: Float[Array | np.ndarray, "episodes steps agents observation"],
+) -> Float[Array, "episodes times agents state"]:
+    """Estimate the states of all episodes, step by step."""
+    own = Filter(model)
+
+    def begin(seen: Observation) -> State:
+        return own.init(jnp.repeat(seen[None], model.num_initial, axis=0))
+
+    def go_on(states: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
+        states = jax.vmap(jax.vmap(own.update))(states, *inputs)
+        return states, states
+
+    start = jax.vmap(jax.vmap(begin))(jnp.asarray(first))
+    inputs = jnp.swapaxes(actions, 0, 1), jnp.swapaxes(observations, 0, 1)
+    rest = jax.lax.scan(go_on, start, inputs)[1]
+    return jnp.swapaxes(jnp.concatenate([start[None], rest]), 0, 1)
 
 
 def bounds_at(
@@ -162,3 +262,8 @@ def bounds_at(
     return np.asarray(
         empowerment_at(agent.channel, agent.world, given, keys, num_samples=num_samples)
     )
+
+
+@eqx.filter_jit
+def _fitted_at(surrogate: Surrogate, states: Float[Array, "states state"]) -> Array:
+    return jax.vmap(surrogate)(states)

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.agent.acting import tracker
 from empowerment.agent.evaluation import bounds_at, states_of
 from empowerment.agent.training import TrainedAgent
 from empowerment.data import Episode
@@ -102,8 +101,7 @@ def compare(
         seed: Random seed.
     """
     longest = max(path.length for paths in rounds for path in paths)
-    track = tracker(agent.model, agent.num_agents, choices=agent.world.actions.choices)
-    filtered = [[states_of(track, path) for path in paths] for paths in rounds]
+    filtered = [_filtered(agent, paths) for paths in rounds]
     real = [
         _real(agent, paths, states, longest, seed)
         for paths, states in zip(rounds, filtered, strict=True)
@@ -124,6 +122,14 @@ def compare(
     imagined = _imagined(agent, longest, alive, dead, seed)
     survives = can_end and not any(path.terminated for path in rounds[-1])
     return Comparison(imagined, tuple(real), longest, spread, survives)
+
+
+def _filtered(
+    agent: TrainedAgent, paths: Sequence[Episode]
+) -> list[Float[np.ndarray, "times state"]]:
+    """Estimate the states along each episode, of all agents."""
+    counts = [agent.num_agents * (path.length + 1) for path in paths]
+    return np.split(states_of(agent, paths), np.cumsum(counts)[:-1])
 
 
 def _real(

@@ -171,7 +171,8 @@ def channel_like(
 ) -> AbstractChannel:
     """Return the shapes of a stored channel, to load it into; nothing is computed."""
     size = arrays[".inputs.whitener"].shape[0]
-    inputs = Inputs(world.states, jnp.eye(size))
+    identity = jnp.asarray(np.eye(size), float)  # By NumPy: JAX would compile it.
+    inputs = Inputs(world.states, identity)
     if family == "linearised":
         return Linearised(inputs=inputs, steps=steps, action_size=world.actions.size)
     sizes = Sizes(steps, world.actions.size, size, width, depth)
@@ -182,7 +183,7 @@ def channel_like(
             codebook,
             num_codes=num_codes,
             intent_size=intent_size,
-            reader=jnp.eye(size) if ".reader" in arrays else None,
+            reader=identity if ".reader" in arrays else None,
             plans=jnp.zeros(arrays[".plans"].shape) if ".plans" in arrays else None,
             has_all_plans=bool(world.actions.choices) and is_complete(world.actions, steps),
         )

@@ -23,19 +23,20 @@ class Layer:
     activation: str
 
 
-def fold(bundle: Bundle) -> dict[str, list[Layer]]:
+def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
     """Fold affine operations into the weights, in double precision.
 
     - `measurement` and `recognition` take observations minus their offset.
     - `transition` takes the state and the last action as in memory: relative to the middle of its
       limits, or one-hot encoded.
-    - `policy` returns the mean only, or the logits of discrete actions. It takes the unscaled
-      state of the filter; without a filter, observations minus their centre, with angles as cosine
-      and sine.
+    - `policy` returns the mean only (unless `scales`), or the logits of discrete actions. It takes
+      the unscaled state of the filter; without a filter, observations minus their centre, with
+      angles as cosine and sine.
     - A sigmoid becomes a tanh of half its argument.
 
     Args:
         bundle: The controller bundle.
+        scales: Whether `policy` returns raw scales after the mean.
 
     Returns:
         The layers of each network, in single precision.
@@ -45,8 +46,10 @@ def fold(bundle: Bundle) -> dict[str, list[Layer]]:
         for name in bundle.description.networks
     }
     about = bundle.description
-    weight, bias, activation = networks["policy"][-1]
-    networks["policy"][-1] = (weight[: about.encoded_size], bias[: about.encoded_size], activation)
+    if not scales:
+        weight, bias, activation = networks["policy"][-1]
+        size = about.encoded_size
+        networks["policy"][-1] = (weight[:size], bias[:size], activation)
     arrays = {name: array.astype(float) for name, array in bundle.arrays.items()}
     if about.latent_size:
         none, factor = np.zeros(about.latent_size), np.ones(about.latent_size)

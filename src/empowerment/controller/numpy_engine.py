@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.controller.bundle import Bundle
+from empowerment.controller.bundle import Bundle, Vector
 from empowerment.controller.engine import (
     LARGEST,
     NUM_KEPT as NUM_KEPT,
@@ -17,24 +17,38 @@ from empowerment.controller.folding import Layer, fold
 
 
 class NumpyEngine(AbstractEngine):
-    """Engine in NumPy; its buffers are new by default."""
+    """Engine in NumPy; its buffers are new by default.
+
+    Attributes:
+        noise: Where actions are sampled, the noise of the next one: standard normal for each axis,
+            or standard Gumbel for each choice.
+    """
 
     name = "numpy"
 
-    def __init__(self, bundle: Bundle, buffers: Sequence[np.ndarray] | None = None):
-        about, folded = bundle.description, fold(bundle)
+    def __init__(
+        self,
+        bundle: Bundle,
+        buffers: Sequence[np.ndarray] | None = None,
+        *,
+        sample: bool = False,
+    ):
+        about, folded = bundle.description, fold(bundle, scales=sample)
         if buffers is None:
             buffers = [np.zeros(shape, np.float32) for shape in buffer_shapes(about)]
         super().__init__(bundle, buffers)
         self._half = (self._high - self._low) * np.float32(0.5)
-        self._raw = np.empty(about.encoded_size, np.float32)
+        outputs = np.empty(len(folded["policy"][-1].bias), np.float32)
+        self._raw, self._spread = outputs[: about.encoded_size], outputs[about.encoded_size :]
+        self.noise = np.zeros(about.encoded_size, np.float32) if sample else None
+        self._log_scales, self._uniform_share = about.log_scales, about.uniform_share
         self._inputs = self._full[1:]
         if about.latent_size:
             self._make_filter(bundle, folded)
             columns = self._inputs.size
-            self._policy = _Chain(folded["policy"], self._raw, columns, inputs=self._inputs)
+            self._policy = _Chain(folded["policy"], outputs, columns, inputs=self._inputs)
         else:
-            self._policy = _Chain(folded["policy"], self._raw)
+            self._policy = _Chain(folded["policy"], outputs)
             self._make_features(bundle)
 
     def step(self, place: int) -> bool | None:
@@ -76,6 +90,8 @@ class NumpyEngine(AbstractEngine):
         """Evaluate the policy; restore the memory if the result is not finite."""
         full = self._full
         self._policy.run()
+        if self.noise is not None:
+            self._perturb(self.noise)
         if self._choices:
             self._relative[...] = self._raw  # Logits, until they are known to be finite.
         else:
@@ -87,6 +103,20 @@ class NumpyEngine(AbstractEngine):
         full[0] = 1.0
         self._set_action()
         return True
+
+    def _perturb(self, noise: Vector) -> None:
+        """Add noise: in the policy's scale, or to the logarithms of the shares of choices."""
+        raw = self._raw
+        if not self._choices:
+            low, high = self._log_scales
+            share = 1 / (1 + np.exp(-self._spread) * (-high / low))
+            raw += np.exp(low + (high - low) * share) * noise
+            return
+        for scores in np.split(raw, np.cumsum(self._choices)[:-1]):
+            likely = np.exp(scores - scores.max())
+            likely *= (1 - self._uniform_share) / likely.sum()
+            np.log(likely + self._uniform_share / len(scores), scores)
+        raw += noise
 
     def _recognise(self, observations: Float[np.ndarray, "rows observation"]) -> None:
         """Set the filter's state from the initial observations."""

@@ -49,7 +49,11 @@ class RandomActor:
     ) -> Float32[np.ndarray, " action"]:
         """Sample an action."""
         del observation
-        return self._spaces.sample_actions(1, self._random)[0]
+        return self.ahead(1)[0]
+
+    def ahead(self, count: int) -> Float32[np.ndarray, "steps action"]:
+        """Sample the next actions at once."""
+        return self._spaces.sample_actions(count, self._random)
 
 
 class ZeroActor:
@@ -73,6 +77,10 @@ class ZeroActor:
         """Return the constant action."""
         del observation
         return self._action
+
+    def ahead(self, count: int) -> Float32[np.ndarray, "steps action"]:
+        """Repeat the constant action."""
+        return np.tile(self._action, (count, 1))
 
 
 @dataclass(frozen=True)

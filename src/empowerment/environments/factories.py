@@ -21,6 +21,7 @@ from empowerment.worlds import (
     Pendulum,
     double_integrator,
 )
+from empowerment.worlds.base import probe
 
 
 def make_pendulum(*, render_mode: str | None = None, **parameters: Any) -> WorldEnv:
@@ -136,5 +137,5 @@ def make_grid(*, name: str, render_mode: str | None = None, **parameters: Any) -
 
 def _bounds(world: AbstractWorld) -> Box | None:
     """Return the states that a world never leaves; None where process noise has no bounds."""
-    centre = world.transition(world.states.centre, world.actions.centre)
-    return None if bool((centre.scale > 0).any()) else world.states
+    _, transition, _ = probe(world)
+    return None if np.any(np.asarray(transition.scale) > 0) else world.states

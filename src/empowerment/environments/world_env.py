@@ -1,7 +1,7 @@
 """Worlds with continuous states as Gymnasium environments."""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, final
 
 import equinox as eqx
@@ -49,6 +49,10 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         painter: Draws a state; as sliders by default.
         frames_per_second: The frame rate of videos.
         render_mode: `"rgb_array"`, or None for no rendering.
+
+    Attributes:
+        world: The world.
+        periodic: For each observed coordinate whether it is an angle.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 (Gymnasium's convention)
@@ -71,8 +75,14 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": frames_per_second}
         self.action_space = _space(world.actions.low, world.actions.high)
-        self._periodic = _periodic(world, periodic)
-        self.observation_space = _observation_space(bounds, self._periodic)
+        self.periodic = _periodic(world, periodic)
+        leaves, structure = jax.tree.flatten(world)
+        is_array = [isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in leaves]
+        pairs = list(zip(leaves, is_array, strict=True))
+        self._arrays = [leaf if yes else None for leaf, yes in pairs]
+        others = tuple(None if yes else leaf for leaf, yes in pairs)
+        self._step = _compiled_step(structure, others, self.periodic)
+        self.observation_space = _observation_space(bounds, self.periodic)
         self._painter = painter or _sliders(world.states)
         # The type that the world computes in; another one would trigger a compilation.
         self._dtype = world.states.low.dtype
@@ -99,11 +109,11 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         super().reset(seed=seed)
         start = start_state(options)
         if start is None:
-            state, observation = _start(self.world, self._periodic, self._entropy())
+            state, observation = _start(self.world, self.periodic, self._entropy())
         else:
             shape = self.world.states.low.shape
             state = jnp.asarray(finite_array("the start state", start, shape, self._dtype))
-            observation = _observe(self.world, self._periodic, state)
+            observation = _observe(self.world, self.periodic, state)
         shown = np.array(observation, np.float32)
         if shown not in self.observation_space:
             space = self.observation_space
@@ -128,9 +138,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         state, space = self._current(), self.action_space
         checked = finite_array("the action", action, space.shape, self._dtype)
         clipped = np.clip(checked, space.low, space.high, dtype=self._dtype)
-        self._state, observation = _step(
-            self.world, self._periodic, state, clipped, self._entropy()
-        )
+        self._state, observation = self._step(self._arrays, state, clipped, self._entropy())
         self._action = clipped
         return np.array(observation, np.float32), 0.0, False, False, {}
 
@@ -160,7 +168,7 @@ def _wrap(periodic: tuple[bool, ...], observation: Observation) -> Float[Array, 
     return jnp.where(jnp.array(periodic), wrapped, observation)
 
 
-# The world is an argument of these, so that all environments of a type compile once.
+# The world is an argument of all these, so that all environments of a type compile once.
 
 
 @eqx.filter_jit
@@ -176,16 +184,31 @@ def _start(
     return state, _wrap(periodic, world.emission(state).mean)
 
 
-@eqx.filter_jit
-def _step(
+def follow(
     world: AbstractWorld,
     periodic: tuple[bool, ...],
     state: State,
     action: Float[Array | np.ndarray, " action"],
     entropy: Entropy,
 ) -> tuple[State, Observation]:
+    """Sample the successor of a state, and observe it."""
     successor = world.transition(state, jnp.asarray(action)).sample(key=_key(entropy))
     return successor, _wrap(periodic, world.emission(successor).mean)
+
+
+@cache
+def _compiled_step(structure: Any, others: tuple[Any, ...], periodic: tuple[bool, ...]):
+    """Compile `follow` for worlds of a structure, whose arrays are the first argument.
+
+    Taking a world apart costs more than the step, so that is done once.
+    """
+
+    def step(arrays: list[Array | None], *inputs: Any) -> tuple[State, Observation]:
+        pairs = zip(arrays, others, strict=True)
+        leaves = [other if array is None else array for array, other in pairs]
+        return follow(jax.tree.unflatten(structure, leaves), periodic, *inputs)
+
+    return jax.jit(step)
 
 
 def _key(entropy: Entropy) -> Array:

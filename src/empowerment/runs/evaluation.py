@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.agent import bounds_at, evaluate_policy, play
+from empowerment.agent import bounds_at, evaluate_policy, play_many
 from empowerment.channel import NEAR_CEILING, ceiling
 from empowerment.data import (
     Trajectories,
@@ -95,8 +95,8 @@ def _trial(
     if system.trial is None or interval is None:
         return {}
     actor, starts = run.agent.actor(), system.trial.starts(episodes, seed)
-    paths = [play(environment, actor, seed=seed, state=start) for start in starts]
-    return system.trial.metrics(paths, interval)
+    paths = play_many(run.agent, environment, actor, seeds=[seed] * episodes, starts=starts)
+    return system.trial.metrics(list(paths), interval)
 
 
 def evaluate_run(

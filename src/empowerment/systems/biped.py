@@ -16,7 +16,6 @@ from empowerment.agent import (
     play,
     states_of,
     step_limit,
-    tracker,
 )
 from empowerment.data import Episode
 from empowerment.environments import action_repeat_of
@@ -166,7 +165,7 @@ def _fall(agent: TrainedAgent, environment: gymnasium.Env, seed: int) -> dict[st
     whole = Episode(rows, actions, path.terminated, path.truncated)
     return {
         "step": action_repeat_of(environment) * np.arange(len(rows), dtype=float),
-        "empowerment": bounds_at(agent, states_of(tracker(agent.model), whole), seed),
+        "empowerment": bounds_at(agent, states_of(agent, [whole]), seed),
         "height": np.array(heights),
         "angle": rows[:, 0],
         "over": (np.arange(len(rows)) >= path.length).astype(float),

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from empowerment.data import Episode
 from empowerment.environments import ENVIRONMENTS, WorldEnv
@@ -27,8 +29,18 @@ def height(
     assert isinstance(inner, WorldEnv)
     assert isinstance(inner.world, CartPole | Chain)
     ends = [each.observations[-round(_LAST * each.length) :] for each in episodes]
-    heights = [np.mean(jax.vmap(inner.world.height)(jnp.asarray(end))) for end in ends]
+    every = np.asarray(_heights(inner.world, jnp.asarray(np.concatenate(ends))))
+    heights = [
+        np.mean(each) for each in np.split(every, np.cumsum([len(end) for end in ends])[:-1])
+    ]
     return {"height_mean": float(np.mean(heights)), "height_lowest": float(np.min(heights))}
+
+
+@eqx.filter_jit
+def _heights(
+    world: CartPole | Chain, states: Float[Array, "times state"]
+) -> Float[Array, " times"]:
+    return jax.vmap(world.height)(states)
 
 
 def summary(figures: dict) -> list[str]:

@@ -4,19 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import equinox as eqx
 import gymnasium
 import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from empowerment.agent import ACTORS, TrainedAgent, states_of, tracker
+from empowerment.agent import ACTORS, TrainedAgent, states_of
 from empowerment.data import Episode
 from empowerment.environments import per_ball
 from empowerment.files import read_columns, write_columns
+from empowerment.policy import Policy
 from empowerment.report import Section
 from empowerment.systems.base import Study
+from empowerment.worlds import Bounded
 
 LABELS = {
     "uniform": "uniformly random",
@@ -63,10 +67,9 @@ class Arrows:
 
 def arrows(agent: TrainedAgent, episodes: Sequence[Episode], side: float) -> Arrows:
     """Compute the mean push by position, over the states of some episodes."""
-    track = tracker(agent.model, agent.num_agents)
-    states = np.concatenate([states_of(track, each) for each in episodes])
+    states = states_of(agent, episodes)
     places = np.concatenate([positions(each.observations, agent.num_agents) for each in episodes])
-    pushes = np.asarray(jax.jit(jax.vmap(agent.act))(states))
+    pushes = np.asarray(_pushes(agent.policy, agent.world, jnp.asarray(states, float)))
     squares = np.clip((places / side * _NUM_ARROWS).astype(int), 0, _NUM_ARROWS - 1)
     index = squares[:, 0] * _NUM_ARROWS + squares[:, 1]
     counts = np.bincount(index, minlength=_NUM_ARROWS**2)
@@ -75,6 +78,13 @@ def arrows(agent: TrainedAgent, episodes: Sequence[Episode], side: float) -> Arr
     middles = (np.stack(np.divmod(np.arange(_NUM_ARROWS**2), _NUM_ARROWS), 1) + 0.5) / _NUM_ARROWS
     means = np.stack(sums, axis=1)[enough] / counts[enough, None]
     return Arrows(side * middles[enough], means, side)
+
+
+@eqx.filter_jit
+def _pushes(
+    policy: Policy, world: Bounded, states: Float[Array, "states state"]
+) -> Float[Array, "states action"]:
+    return jax.vmap(lambda state: world.squash(policy(state).mean))(states)
 
 
 def write_room(study: Study) -> dict[str, float]:

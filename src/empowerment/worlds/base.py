@@ -3,7 +3,7 @@ r"""Base classes of worlds: $\rho(z_1)$, $p(z'|z,u)$, $p(x|z)$ and bounds on sta
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -64,7 +64,7 @@ class Box(eqx.Module):
                 f"Expected the choices to be two or more each, and as many as the {self.size} axes "
                 f"in all; got {self.choices}."
             )
-        if not _is_traced(self) and not bool(jnp.all(self.low < self.high)):
+        if not _is_traced(self) and not np.all(np.asarray(self.low) < np.asarray(self.high)):
             raise ValueError(
                 f"Expected low to be below high on each of {self.names}; "
                 f"got {self.low.tolist()} and {self.high.tolist()}."
@@ -78,7 +78,7 @@ class Box(eqx.Module):
     @property
     def finite(self) -> bool:
         """Whether all bounds are finite."""
-        return bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high)))
+        return bool(np.isfinite([self.low, self.high]).all())
 
     @property
     def centre(self) -> Float[Array, " size"]:
@@ -177,8 +177,7 @@ class AbstractWorld(eqx.Module):
         """Check shapes, finiteness and noise of the two distributions."""
         if _is_traced(self):
             return
-        state, action = self.states.centre, self.actions.centre
-        transition, emission = self.transition(state, action), self.emission(state)
+        state, transition, emission = probe(self)
         for name, given in (("transition", transition), ("emission", emission)):
             parts = (getattr(given, "mean", None), getattr(given, "scale", None))
             shapes = [getattr(part, "shape", None) for part in parts]
@@ -193,21 +192,28 @@ class AbstractWorld(eqx.Module):
                 f"same shape; got {transition.mean.shape} from {type(self).__name__}."
             )
         for name, given in (("transition", transition), ("emission", emission)):
-            finite = jnp.isfinite(given.mean) & jnp.isfinite(given.scale)
-            if not bool(jnp.all(finite & (given.scale >= 0))):
+            mean, scale = np.asarray(given.mean), np.asarray(given.scale)
+            if not np.all(np.isfinite(mean) & np.isfinite(scale) & (scale >= 0)):
                 raise ValueError(
                     f"Expected the {name} of {type(self).__name__} to be finite with "
                     f"scales of at least zero; got mean {given.mean.tolist()} and scale "
                     f"{given.scale.tolist()} at state {state.tolist()}."
                 )
-        perceived = bool(jnp.all(emission.scale > 0))
-        if not perceived and not bool(jnp.all(transition.scale > 0)):
+        scales = np.asarray(emission.scale), np.asarray(transition.scale)
+        if not any(np.all(scale > 0) for scale in scales):
             raise ValueError(
                 f"Expected {type(self).__name__} to have positive noise; got a "
                 f"transition of scale {transition.scale.tolist()} and an emission of "
                 f"scale {emission.scale.tolist()}. Without noise every action can be "
                 "inferred exactly and empowerment is infinite: set a resolution above zero."
             )
+
+
+@eqx.filter_jit
+def probe(world: AbstractWorld) -> tuple[State, Any, Any]:
+    """Return the centre of the states, and transition and emission there, by one program."""
+    state = world.states.centre
+    return state, world.transition(state, world.actions.centre), world.emission(state)
 
 
 def _is_traced(module: eqx.Module) -> bool:
