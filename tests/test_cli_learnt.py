@@ -201,7 +201,9 @@ def test_a_run_keeps_the_data_and_models_of_every_round(tmp_path: Path):
     found = json.loads((run / "rounds.json").read_text())
     assert [len(each["real"]) for each in found["rounds"]] == [1, 2]
     real = [each["empowerment"] for each in found["rounds"][-1]["real"]]
-    assert found["kept"] == manifest["kept_round"] == load_run(run).number == int(np.argmax(real))
+    assert (
+        found["kept"] == manifest.get("kept_round") == load_run(run).number == int(np.argmax(real))
+    )
     kept = [load_run(run, rounds=number).agent.policy for number in (0, 1)]
     assert eqx.tree_equal(load_agent(run).policy, kept[found["kept"]])
     assert not eqx.tree_equal(*kept)
@@ -217,7 +219,7 @@ def test_a_finished_run_holds_what_it_should(run: Path):
     assert manifest["finished"]
     files = {"data.npz", "model.safetensors", "policy.safetensors", "data-1.npz", "rounds.json"}
     assert files <= set(manifest["files"])
-    assert (manifest["kept_round"], manifest["num_rounds"]) == (0, 1)
+    assert (manifest.get("kept_round"), manifest.get("num_rounds")) == (0, 1)
     assert json.loads((run / "rounds.json").read_text())["stopped"] == "steps are spent"
     assert manifest["settings"]["env"] == PENDULUM_DIRECTION
     assert manifest["settings"]["model"]["updates"] == 100

@@ -58,7 +58,8 @@ def test_rounds_are_drawn_with_the_one_that_is_kept(tmp_path: Path):
     figure = draw_rounds(tmp_path)
     assert figure is not None
     empowerment, length = figure.axes
-    assert [list(line.get_ydata()) for line in empowerment.lines[:2]] == [[2.6, 2.7], [1.0, 2.5]]
-    assert list(length.lines[1].get_ydata()) == [40.0, 90.0]
-    assert list(length.lines[2].get_xdata()) == [1, 1]
+    imagined, happened = (np.asarray(line.get_ydata()) for line in empowerment.lines[:2])
+    assert (imagined.tolist(), happened.tolist()) == ([2.6, 2.7], [1.0, 2.5])
+    assert np.asarray(length.lines[1].get_ydata()).tolist() == [40.0, 90.0]
+    assert np.asarray(length.lines[2].get_xdata()).tolist() == [1, 1]
     plt.close(figure)
