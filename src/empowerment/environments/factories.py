@@ -137,5 +137,5 @@ def make_grid(*, name: str, render_mode: str | None = None, **parameters: Any) -
 
 def _bounds(world: AbstractWorld) -> Box | None:
     """Return the states that a world never leaves; None where process noise has no bounds."""
-    _, transition, _ = probe(world)
+    _, transition, _ = probe(world, world.states, world.actions)
     return None if np.any(np.asarray(transition.scale) > 0) else world.states

@@ -177,7 +177,7 @@ class AbstractWorld(eqx.Module):
         """Check shapes, finiteness and noise of the two distributions."""
         if _is_traced(self):
             return
-        state, transition, emission = probe(self)
+        state, transition, emission = probe(self, self.states, self.actions)
         for name, given in (("transition", transition), ("emission", emission)):
             parts = (getattr(given, "mean", None), getattr(given, "scale", None))
             shapes = [getattr(part, "shape", None) for part in parts]
@@ -210,10 +210,10 @@ class AbstractWorld(eqx.Module):
 
 
 @eqx.filter_jit
-def probe(world: AbstractWorld) -> tuple[State, Any, Any]:
+def probe(world: AbstractWorld, states: Box, actions: Box) -> tuple[State, Any, Any]:
     """Return the centre of the states, and transition and emission there, by one program."""
-    state = world.states.centre
-    return state, world.transition(state, world.actions.centre), world.emission(state)
+    state = states.centre
+    return state, world.transition(state, actions.centre), world.emission(state)
 
 
 def _is_traced(module: eqx.Module) -> bool:
