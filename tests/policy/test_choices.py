@@ -54,7 +54,7 @@ def critic_of(key: Key) -> Critic:
 def test_samples_have_the_stated_probabilities_and_some_are_of_chance(getkey):
     choice = Choice(jnp.array([9.0, 0.0, 0.0, 1.0, -1.0]), discrete(3, 2))
     keys = jax.random.split(getkey(), 20_000)
-    chosen = jax.vmap(lambda key: WORLD.squash(choice.sample(key=key)))(keys)
+    chosen = jax.jit(jax.vmap(lambda key: WORLD.squash(choice.sample(key=key))))(keys)
     found = np.asarray(chosen.mean(axis=0))
     stated = np.exp(np.asarray(choice.mean))
     np.testing.assert_allclose(found, stated, atol=4 * np.sqrt(0.25 / 20_000))
@@ -104,9 +104,9 @@ def test_the_gradient_of_sampled_actions_is_that_of_the_sum(getkey, monkeypatch)
         return eqx.filter_grad(of)(policy).network.layers[-1].bias
 
     keys = jax.random.split(getkey(), 4000)
-    exact = jax.vmap(gradient)(keys).mean(axis=0)
+    exact = jax.jit(jax.vmap(gradient))(keys).mean(axis=0)
     monkeypatch.setattr(objective, "_ALL", 1)
-    sampled = jax.vmap(gradient)(keys)
+    sampled = jax.jit(jax.vmap(gradient))(keys)
     error = sampled.std(axis=0) / np.sqrt(len(keys))
     np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - exact), 4.5 * error + 1e-6)
     assert float(jnp.abs(exact).max()) > 10 * float(error.max())

@@ -38,14 +38,22 @@ FACTORIES: dict[str, Callable[[], AbstractWorld]] = {
     "ball": Ball,
     "cart": double_integrator,
     "cart-pole": CartPole,
-    "chain": lambda: Chain(num_links=3, driven=(1,)),
+    "chain": lambda: Chain(num_links=2, driven=(1,)),
+    "long-chain": lambda: Chain(num_links=3, driven=(1,)),
     "linear": make_linear,
     "bounded-pendulum": lambda: Bounded(Pendulum()),
     "bounded-ball": lambda: Bounded(Ball(process_noise=0.2)),
 }
 
 
-@pytest.fixture(params=FACTORIES)
+SLOW = ("long-chain",)  # The code of the other chain, which takes longer to compile.
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in FACTORIES
+    ]
+)
 def world(request: pytest.FixtureRequest) -> AbstractWorld:
     """Each world of the registry in turn."""
     return FACTORIES[request.param]()
