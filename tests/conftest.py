@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
 
 # Compilation dominates the run time: optimise nothing, generate code by the older way, which takes
 # a third less, and cache everything in one directory per session, which xdist's workers and the
@@ -56,3 +57,11 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
     request.node.user_properties.append(("seed", seed))
     print(f"seed of this test: EMPOWERMENT_SEED={seed}")
     return GetKey(seed)
+
+
+@pytest.fixture(scope="module")
+def short_fit() -> Iterator[None]:
+    """Fit surrogates by few updates, for modules that test what is around the fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("empowerment.policy.surrogate._UPDATES_PER_AXIS", 200)
+        yield

@@ -254,8 +254,8 @@ def test_command_runs_as_a_program(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-TINY = """--steps=1 --channel-updates=100 --policy-updates=100 --horizon=2 --num-starts=2
---width=8 --depth=1"""
+TINY = """--steps=1 --channel-updates=100 --bound-states=64 --policy-updates=100 --horizon=2
+--num-starts=2 --width=8 --depth=1"""
 
 
 def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import empowerment as emp
-import empowerment.environments
 from empowerment.agent import AgentSettings, evaluate_policy, train_agent
 from empowerment.optimise import SILENT
 from empowerment.runs import Experiment, train_run
@@ -52,7 +51,7 @@ class Slider(emp.AbstractWorld):
 
 
 @pytest.fixture(scope="module")
-def agent() -> emp.TrainedAgent:
+def agent(short_fit: None) -> emp.TrainedAgent:
     return train_agent(Slider(), TINY, key=jax.random.key(0))
 
 
@@ -85,16 +84,15 @@ def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
     assert eqx.tree_equal(trained.policy, agent.policy)
 
 
-def test_an_evaluation_says_how_far_the_surrogate_is_off():
-    trained = train_agent(emp.Pendulum(), TINY, key=jax.random.key(0))
-    assert trained.surrogate is not None
-    known = trained.surrogate.mean
+def test_an_evaluation_says_how_far_the_surrogate_is_off(agent: emp.TrainedAgent):
+    assert agent.surrogate is not None
+    known = agent.surrogate.mean
     errors = []
     for shift in (0.0, 3.0):
-        moved = eqx.tree_at(lambda fit: fit.mean, trained.surrogate, known + shift)
+        moved = eqx.tree_at(lambda fit: fit.mean, agent.surrogate, known + shift)
         found = evaluate_policy(
-            replace(trained, surrogate=moved),
-            gymnasium.make("empowerment/Pendulum-v0"),
+            replace(agent, surrogate=moved),
+            gymnasium.wrappers.TimeLimit(emp.WorldEnv(Slider()), 50),
             episodes=1,
             seed=0,
         )

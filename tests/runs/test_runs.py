@@ -23,6 +23,7 @@ TINY = Experiment(
     agent=AgentSettings(
         steps=1,
         channel_updates=300,
+        bound_states=64,
         policy_updates=600,
         horizon=2,
         num_starts=2,
@@ -50,11 +51,22 @@ def stop_at(count: int, error: BaseException):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was never interrupted."""
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    train_run(TINY, folder=folder, seed=3)
-    return folder
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
+    """A run that was never interrupted, and the lines of its metrics at each report."""
+    folder, counts = tmp_path_factory.mktemp("runs") / "whole", []
+
+    def progress(doing: str, done: int, total: int) -> None:
+        if done:
+            counts.append(len((folder / "metrics.jsonl").read_text().splitlines()))
+
+    train_run(TINY, folder=folder, seed=3, progress=progress)
+    return folder, counts
+
+
+@pytest.fixture(scope="module")
+def whole(watched: tuple[Path, list[int]]) -> Path:
+    """The folder of that run."""
+    return watched[0]
 
 
 def test_a_run_holds_what_it_should(whole: Path):
@@ -80,20 +92,14 @@ def test_a_run_holds_what_it_should(whole: Path):
     assert load_run(whole).experiment == TINY
 
 
-def test_metrics_are_streamed(tmp_path: Path):
-    folder, counts = tmp_path / "run", []
-
-    def progress(doing: str, done: int, total: int) -> None:
-        if done:
-            counts.append(len((folder / "metrics.jsonl").read_text().splitlines()))
-
-    train_run(TINY, folder=folder, seed=3, progress=progress)
+def test_metrics_are_streamed(watched: tuple[Path, list[int]]):
+    counts = watched[1]
     assert counts == [2, 3, 4, 5, 6, 7, 8, 9, 10]  # The first line is of the untrained channel.
 
 
 @pytest.mark.parametrize(
     "count",
-    [1, 4, 9, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)],
+    [1, 4, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 6, 9))],
 )
 def test_killed_and_resumed_it_ends_with_the_same_bits(whole: Path, tmp_path: Path, count: int):
     folder = tmp_path / "run"
@@ -223,10 +229,10 @@ def test_presets_can_be(tmp_path: Path):
 
 def command_of(experiment: Experiment, folder: Path) -> list[str]:
     """The words that train a tiny agent in a process of its own."""
-    names = ("steps", "channel_updates", "policy_updates", "horizon", "num_starts")
+    names = ("steps", "channel_updates", "bound_states", "policy_updates", "horizon")
     flags = [
         f"--{name.replace('_', '-')}={getattr(experiment.agent, name)}"
-        for name in (*names, "width", "depth")
+        for name in (*names, "num_starts", "width", "depth")
     ]
     command = [sys.executable, "-m", "empowerment.cli", "train", "pendulum", *flags, "--seed=3"]
     return [*command, "--out", str(folder)]
