@@ -43,4 +43,6 @@ class ContinuousCartPole(gymnasium.Env):
         return self._state.astype(np.float32), 0.0, is_over, False, {}
 
 
-gymnasium.register("ContinuousCartPole-v0", entry_point=ContinuousCartPole, max_episode_steps=400)
+gymnasium.register(
+    "ContinuousCartPole-v0", entry_point=f"{__name__}:ContinuousCartPole", max_episode_steps=400
+)
