@@ -16,7 +16,7 @@ from empowerment.policy.refinement import NUM_PLACES, Refinement, begin, refine
 from empowerment.policy.starts import candidates, rank
 from empowerment.policy.surrogate import CLOSE, Fit
 from empowerment.policy.training import CHUNK, Agent, any_starts, init, step
-from empowerment.types import Key
+from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
 
 _FIRST_LOOK = 10.0, 0.2
@@ -33,6 +33,13 @@ _SHARES = (0.0, 0.35, 0.55, 1.0), (0.75, 0.75, 0.33, 0.33)
 """Share of ranked states among the starts, by the fraction of training that is done."""
 
 
+_WORSE = 0.1
+"""Share of the range of returns by which an agent is worse than one before it, to keep that one."""
+
+_NONE = -1e9
+"""Bound of what is worse than any agent."""
+
+
 class PolicyState(eqx.Module):
     """State carried from call to call.
 
@@ -40,11 +47,15 @@ class PolicyState(eqx.Module):
         updates: Agent, optimiser and followers.
         best: Ranked states to start from, the best first; none if every rollout starts anew.
         refinement: The surrogate that is refined; none if the bound stays as it is.
+        kept: The agent whose imagined episodes were best so far.
+        kept_bound: The mean bound along them.
     """
 
     updates: TrainingState
     best: Float[Array, "candidates state"] | None
     refinement: Refinement | None
+    kept: Agent
+    kept_bound: Scalar
 
     @property
     def model(self) -> Agent:
@@ -140,15 +151,25 @@ def train_policy(
                 refinement, channel, world, visited, learning_rate=rates[-1] / 3, key=refine_key
             )
             seen |= optimise.to_floats(fit_info)
-        state = PolicyState(updates, best, refinement)
+        # Episodes of this call are of the agent before it, more or less.
+        kept, kept_bound = before.kept, before.kept_bound
+        if first >= _FIRST_LOOK[1] * total and seen["episode_bound"] > float(kept_bound):
+            kept, kept_bound = before.model, jnp.asarray(seen["episode_bound"])
+        state = PolicyState(updates, best, refinement, kept, kept_bound)
         stopped = "the budget is spent" if last == total else ""
-        return Snapshot(state, [*at.history, (last, seen)], total, stopped)
+        is_worse = float(kept_bound) - seen["episode_bound"] > _WORSE * seen["spread"]
+        chosen = kept if stopped and best is not None and is_worse else None
+        return Snapshot(state, [*at.history, (last, seen)], total, stopped, chosen)
 
     best = None if agent.critic is None else candidates(world, key=jax.random.fold_in(key, 1))
+    refinement = begin(bound) if isinstance(bound, Fit) else None
+    surrogate = None if refinement is None else refinement.surrogate
     fresh = PolicyState(
         init(agent, world, num_starts=num_starts, key=key),
         best,
-        begin(bound) if isinstance(bound, Fit) else None,
+        refinement,
+        replace(agent, surrogate=surrogate),
+        jnp.asarray(_NONE),
     )
     return optimise.train(advance, Snapshot(fresh, [], total), callback)
 
@@ -164,6 +185,12 @@ def warning(trained: Snapshot) -> str:
             f"The gradient of the policy had to be clipped in {clipped:.0%} of the updates (norm "
             f"{norm:.3g}): it grows along imagined rollouts, and its direction is mostly chance. A "
             "shorter horizon may help."
+        )
+    if trained.best is not None:
+        best, last = float(trained.state.kept_bound), seen[-1]["episode_bound"]
+        said.append(
+            f"Imagined episodes got worse again, from {best:.3g} to {last:.3g} nats: the policy is "
+            "that of the best ones."
         )
     surrogate = trained.model.surrogate
     if surrogate is not None:

@@ -14,7 +14,7 @@ from empowerment.channel import AbstractChannel, sample_states
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
-from empowerment.policy.starts import first_starts, next_starts
+from empowerment.policy.starts import first_starts, is_own, next_starts
 from empowerment.policy.surrogate import Surrogate
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
@@ -75,6 +75,7 @@ class Info(eqx.Module):
     Attributes:
         cost: Cost of the policy, in nats per step.
         bound: Bound at the states of the rollouts, in nats.
+        episode_bound: The same of those that are episodes from the initial distribution.
         divergence: Divergence of the policy from its prior, in nats.
         gradient_norm: Norm of the gradient of the policy before clipping.
         clipped: Fraction of updates whose gradient was clipped.
@@ -84,6 +85,7 @@ class Info(eqx.Module):
 
     cost: Scalar
     bound: Scalar
+    episode_bound: Scalar
     divergence: Scalar
     gradient_norm: Scalar
     clipped: Scalar
@@ -189,15 +191,24 @@ def step(
             )(visited, jax.random.split(choice_key, len(visited))).mean()
         # The bound at the start depends on the channel alone: that trains it in the whole region.
         total = ascended - outcomes.bounds[:, 0].mean() / horizon + error.mean()
-        means = costs.mean(), error.mean(), outcomes.bounds.mean(), outcomes.divergences.mean()
+        of_episodes = outcomes.bounds
+        if followers.ends is not None and best is not None:
+            of_episodes = outcomes.bounds[:: len(starts) // int(is_own(len(starts)).sum())]
+        means = (
+            costs.mean(),
+            error.mean(),
+            outcomes.bounds.mean(),
+            of_episodes.mean(),
+            outcomes.divergences.mean(),
+        )
         low, high = jnp.percentile(wanted, jnp.array([5.0, 95.0]))
         return total / spread, (means, outcomes.states[:, -1], high - low)
 
     def diagnose(seen: tuple[Any, Array, Scalar], gradient: Agent) -> Info:
-        (cost, error, mean_bound, divergence), _, spread = seen
+        (cost, error, *bounds, divergence), _, spread = seen
         norm = optax.tree.norm(gradient.policy)
         clipped = (norm > _CLIP).astype(norm.dtype)
-        return Info(cost, mean_bound, divergence, norm, clipped, jnp.sqrt(error), spread)
+        return Info(cost, *bounds, divergence, norm, clipped, jnp.sqrt(error), spread)
 
     def track(followers: Followers, agent: Agent, seen: tuple[Any, Array, Scalar]) -> Followers:
         _, ends, spread = seen
