@@ -45,7 +45,7 @@ def model(folder: Path, data: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Path:
+def run(folder: Path, short_fit: None) -> Path:
     path = folder / "run"
     main(f"train --env {PENDULUM_DIRECTION} --out {path} --budget smoke --steps 2".split())
     return path
@@ -226,7 +226,7 @@ def test_a_finished_run_holds_what_it_should(run: Path):
 
 
 def test_a_run_is_evaluated_through_its_filter(run: Path, capsys: pytest.CaptureFixture[str]):
-    main(["evaluate", str(run), "--episodes", "2", "--json"])
+    main(["evaluate", str(run), "--episodes", "1", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["environment"] == PENDULUM_DIRECTION
     about = read_about(run / "surrogate.safetensors")
