@@ -11,7 +11,7 @@ from empowerment.policy.objective import imagine
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld
 
-_OWN = 4
+OWN = 4
 """One rollout in this many is an episode from the initial distribution."""
 
 _RESETS = 0.05, 0.25
@@ -29,7 +29,7 @@ def first_starts(world: AbstractWorld, count: int, *, key: Key) -> Float[Array, 
     initial_key, region_key = jax.random.split(key)
     initial = _sample(world.initial(), count, key=initial_key)
     everywhere = _sample(world.state_distribution(), count, key=region_key)
-    return jnp.where(is_own(count)[:, None], initial, everywhere)
+    return jnp.where(_is_own(count)[:, None], initial, everywhere)
 
 
 def next_starts(
@@ -59,8 +59,8 @@ def next_starts(
     ranked = _near_best(world, best, count, key=rank_key)
     is_ranked = jax.random.uniform(which_key, (count,)) < share
     anew = jnp.where(is_ranked[:, None], ranked, everywhere)
-    anew = jnp.where(is_own(count)[:, None], initial, anew)
-    probability = jnp.where(is_own(count), *_RESETS)
+    anew = jnp.where(_is_own(count)[:, None], initial, anew)
+    probability = jnp.where(_is_own(count), *_RESETS)
     restarts = jax.random.uniform(reset_key, (count,)) < probability
     stays = jax.vmap(lambda state: _is_within(world, state))(ends)
     return jnp.where((restarts | ~stays)[:, None], anew, ends)
@@ -123,9 +123,9 @@ def _near_best(
     return chosen + scales * noise * half_width[None]
 
 
-def is_own(count: int) -> Array:
+def _is_own(count: int) -> Array:
     """Return which of the rollouts are episodes from the initial distribution."""
-    return jnp.arange(count) % _OWN == 0
+    return jnp.arange(count) % OWN == 0
 
 
 def _is_within(world: AbstractWorld, state: State) -> Array:

@@ -34,6 +34,9 @@ _UPDATES_PER_AXIS, _MOST_AXES = 3000, 4
 """Updates for each axis of a state after the first, and the most axes that count. With four axes,
 3000 updates leave an error of 0.17 nats where 12000 leave 0.10 (double pendulum)."""
 
+_UPDATES_PER_STATE, _FEWEST_UPDATES = 2, 1000
+"""Most updates for each state that is fitted to, where there are few, but no fewer than these."""
+
 CLOSE = 0.1
 """Share of the spread of the bound within which a fit follows it."""
 
@@ -113,7 +116,8 @@ def fit_surrogate(
         channel: A trained channel.
         world: A world whose actions live before the squash.
         num_states: Number of states at which the channel is evaluated.
-        num_updates: Updates of the network; by default more, the more axes a state has.
+        num_updates: Updates of the network; by default more, the more axes a state has, and fewer
+            where there are few states.
         width: Width of a hidden layer.
         depth: Number of hidden layers.
         key: Consumed.
@@ -129,7 +133,10 @@ def fit_surrogate(
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
     if num_updates is None:
-        num_updates = _UPDATES_PER_AXIS * min(max(world.states.size - 1, 1), _MOST_AXES)
+        num_updates = min(
+            _UPDATES_PER_AXIS * min(max(world.states.size - 1, 1), _MOST_AXES),
+            max(_UPDATES_PER_STATE * num_states, _FEWEST_UPDATES),
+        )
     num_judged = max(num_states // _JUDGED[0], _JUDGED[1])
     drawn = _sample(world, jax.random.split(state_key, num_states + num_judged))
     states, judged = _disjoint(np.asarray(drawn), num_states)

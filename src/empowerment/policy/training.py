@@ -14,7 +14,7 @@ from empowerment.channel import AbstractChannel, sample_states
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
-from empowerment.policy.starts import first_starts, is_own, next_starts
+from empowerment.policy.starts import OWN, first_starts, next_starts
 from empowerment.policy.surrogate import Surrogate
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
@@ -193,7 +193,7 @@ def step(
         total = ascended - outcomes.bounds[:, 0].mean() / horizon + error.mean()
         of_episodes = outcomes.bounds
         if followers.ends is not None and best is not None:
-            of_episodes = outcomes.bounds[:: len(starts) // int(is_own(len(starts)).sum())]
+            of_episodes = outcomes.bounds[::OWN]
         means = (
             costs.mean(),
             error.mean(),
