@@ -264,7 +264,7 @@ def bounds_at(
 
 
 # Optimised less, it is compiled four times as fast, and evaluated as fast.
-@eqx.filter_jit(compiler_options={"xla_backend_optimization_level": 1})
+@eqx.filter_jit(compiler_options={"xla_backend_optimization_level": 1})  # pyright: ignore[reportCallIssue] (passed to jax.jit)
 def _bounds(
     channel: AbstractChannel,
     world: Bounded,
