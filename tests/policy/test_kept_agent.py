@@ -38,7 +38,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, key: jax.Array, bounds: Sequence[fl
 
     monkeypatch.setattr(learner, "step", step)
     keys = jax.random.split(key, 3)
-    sizes = {"width": 4, "depth": 1}
+    sizes: dict[str, Any] = {"width": 4, "depth": 1}
     agent = Agent(
         Policy(WORLD.states, 2, **sizes, key=keys[0]),
         critic=Critic(WORLD.states, jnp.zeros(()), **sizes, key=keys[1]),

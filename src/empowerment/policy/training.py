@@ -205,10 +205,10 @@ def step(
         return total / spread, (means, outcomes.states[:, -1], high - low)
 
     def diagnose(seen: tuple[Any, Array, Scalar], gradient: Agent) -> Info:
-        (cost, error, *bounds, divergence), _, spread = seen
+        (cost, error, mean, of_episodes, divergence), _, spread = seen
         norm = optax.tree.norm(gradient.policy)
         clipped = (norm > _CLIP).astype(norm.dtype)
-        return Info(cost, *bounds, divergence, norm, clipped, jnp.sqrt(error), spread)
+        return Info(cost, mean, of_episodes, divergence, norm, clipped, jnp.sqrt(error), spread)
 
     def track(followers: Followers, agent: Agent, seen: tuple[Any, Array, Scalar]) -> Followers:
         _, ends, spread = seen
