@@ -124,9 +124,7 @@ def compare(
     return Comparison(imagined, tuple(real), longest, spread, survives)
 
 
-def _filtered(
-    agent: TrainedAgent, paths: Sequence[Episode]
-) -> list[Float[np.ndarray, "times state"]]:
+def _filtered(agent: TrainedAgent, paths: Sequence[Episode]) -> list[Float[np.ndarray, "_ state"]]:
     """Estimate the states along each episode, of all agents."""
     counts = [agent.num_agents * (path.length + 1) for path in paths]
     return np.split(states_of(agent, paths), np.cumsum(counts)[:-1])
@@ -135,7 +133,7 @@ def _filtered(
 def _real(
     agent: TrainedAgent,
     paths: Sequence[Episode],
-    states: Sequence[Float[np.ndarray, "times state"]],
+    states: Sequence[Float[np.ndarray, "_ state"]],
     longest: int,
     seed: int,
 ) -> Outcome:
