@@ -1,10 +1,11 @@
 """Keep a robot with two legs on its feet, from data alone: several seeds and variants.
 
-The first variant collects data and learns models. The others begin with its first data and model,
-and differ in what counts as empowerment.
+The first variant collects data and learns models. The others begin with its first data, and differ
+in what counts as empowerment, or in whether models are told that episodes end.
 """
 
 import argparse
+import json
 import shutil
 import time
 from dataclasses import replace
@@ -29,12 +30,17 @@ _VARIANTS: dict[str, Experiment] = {
     "observations, 1 step": _PRESET.with_agent(steps=1),
     "latent, 3 steps": _LATENT,
     "latent, 1 step": _LATENT.with_agent(steps=1),
+    "ends ignored": replace(_PRESET, rounds=0),
 }
 _FIRST = next(iter(_VARIANTS))
-"""The variant whose data and models the others reuse."""
+"""The variant whose data, and models but for the last, the others reuse."""
+
+_ENDLESS = "ends ignored"
+"""The variant whose data do not say that an episode ended where the robot fell."""
 
 _FIGURES = {
     "survived": ("survived_fraction", 2),
+    "left the terrain": ("left_terrain_fraction", 2),
     "standing": ("standing_fraction", 2),
     "height": ("mean_height", 2),
     "tilt": ("mean_abs_angle", 2),
@@ -51,10 +57,13 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
     train_run(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
     seconds = round(time.monotonic() - start)
     rows: Table = []
-    num_rounds = read_manifest(folder).get("num_rounds", 1)
+    manifest = read_manifest(folder)
+    num_rounds, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
     for rounds in range(num_rounds):
         figures = evaluate_agent(load_run(folder, rounds=rounds), episodes=episodes, seed=1000)
         row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
+        row["kept"] = "yes" if rounds == kept else ""
+        row["imagined / real"] = _compared(folder, rounds)
         row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
         row["environment steps"] = _steps(folder, rounds)
         is_complete = variant == _FIRST and rounds == num_rounds - 1
@@ -64,13 +73,29 @@ def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
     return rows
 
 
-def share(source: Path, folder: Path) -> None:
-    """Start a run folder with the first data and model of another run."""
+def share(source: Path, folder: Path, *, endless: bool) -> None:
+    """Start a run folder with the first data and model of another run, or data without ends."""
     if not (source / "model.safetensors").exists():
         raise FileNotFoundError(f"Expected {source} to be a run with models to reuse; got none.")
     folder.mkdir(parents=True)
+    if endless:
+        data = Trajectories.load(source / "data.npz")
+        cut = [replace(each, terminated=False, truncated=True) for each in data.episodes]
+        replace(data, episodes=tuple(cut)).save(folder / "data.npz")
+        return
     for name in ("data.npz", "model.json", "model.safetensors"):
         shutil.copy(source / name, folder)
+
+
+def _compared(folder: Path, rounds: int) -> str:
+    """Format what a round imagined and what happened: nats, and actions until the end."""
+    path = folder / "rounds.json"
+    if not path.exists():
+        return ""
+    found = json.loads(path.read_text("utf-8"))["rounds"][rounds]
+    imagined, real = found["imagined"], found["real"][-1]
+    nats = f"{imagined['empowerment']:.2f} / {real['empowerment']:.2f} nats"
+    return f"{nats}, {imagined['length']:.0f} / {real['length']:.0f}"
 
 
 def _steps(folder: Path, rounds: int) -> int:
@@ -82,7 +107,7 @@ def _steps(folder: Path, rounds: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS))
+    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=[_FIRST, _ENDLESS])
     parser.add_argument("--episodes", type=int, default=20, help="episodes of each evaluation")
     parser.add_argument("--out", type=Path, default=Path("results/biped"), help="folder of runs")
     options = parser.parse_args()
@@ -90,9 +115,9 @@ def main() -> None:
         for seed in options.seeds:
             folder = options.out / f"{list(_VARIANTS).index(variant)}-{seed}"
             if variant != _FIRST and not folder.exists():
-                share(options.out / f"0-{seed}", folder)
+                share(options.out / f"0-{seed}", folder, endless=variant == _ENDLESS)
             rows = measure(variant, seed, options.episodes, folder)
-            write_table("biped-seeds", rows, by=("variant", "seed", "rounds"))
+            write_table("biped", rows, by=("variant", "seed", "rounds"))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,15 @@ def test_a_robot_that_has_fallen_does_not_stand():
     assert found["mean_abs_angle"] == pytest.approx(0.25)
 
 
+def test_a_robot_that_leaves_the_terrain_has_not_fallen():
+    environment = EnvFactory(ENVIRONMENT, 3)()
+    fallen, gone, stays = an_episode(100), an_episode(100), an_episode(100, terminated=False)
+    for each, metres in ((fallen, -4.0), (gone, -4.6), (stays, -5.0)):
+        each.observations[:, 2] = metres / 300 * 6  # 300 steps of 0.02 s, in units of 8.3 m/s
+    found = posture([fallen, gone, stays, gone], environment, [np.full(100, 5.0)] * 4)
+    assert found["left_terrain_fraction"] == 0.5
+
+
 def test_a_push_changes_the_speed_of_the_hull_by_its_strength():
     environment = EnvFactory(ENVIRONMENT, 3)()
     environment.reset(seed=0)

@@ -31,6 +31,13 @@ STRENGTHS = np.linspace(0.0, 76.0, 20)
 _STANDING_HEIGHT, _STANDING_ANGLE = 4.8, 0.4
 """A robot stands if its hull is above this height and tilted by less than this angle."""
 
+_SPEED, _METRES = 2, 1 / 6
+"""Column of the forward velocity, and metres in a step per unit of it (0.3 * 20 / 50 s)."""
+
+_BEHIND = 4.4
+"""An episode that ends this far behind its start, in metres, ended where the terrain does (4.66):
+no fall, and nothing that an observation would tell of."""
+
 _WAYS = {"forwards": 1.0, "backwards": -1.0}
 
 _NUM_PUSHED = 10
@@ -62,20 +69,29 @@ def posture(
     """Compute how upright a robot is, and for how long.
 
     Standing is a fraction of all steps that there could have been: after its end, a robot does
-    not stand. Height and angle are means over the steps that there were.
+    not stand. Height and angle are means over the steps that there were. Robots that walk off the
+    left end of the terrain are told from those that fall.
     """
     repeat, limit = action_repeat_of(environment), step_limit(environment)
     height = np.concatenate(watched)
     angle = np.concatenate([np.abs(each.observations[:-1, 0]) for each in episodes])
     standing = (height > _STANDING_HEIGHT) & (angle < _STANDING_ANGLE)
     longest = -(-limit // repeat)
+    left = [each.terminated and repeat * _moved(each) < -_BEHIND for each in episodes]
     lengths = np.minimum([repeat * each.length for each in episodes], limit)
     return {
         "standing_fraction": float(standing.sum() / (len(episodes) * longest)),
         "mean_height": float(height.mean()),
         "mean_abs_angle": float(angle.mean()),
+        "left_terrain_fraction": float(np.mean(left)),
         "steps_to_end_median": float(np.median(lengths)),
     }
+
+
+def _moved(episode: Episode) -> float:
+    """Return how far the hull has moved forwards, in metres for each step that an action holds."""
+    speed = episode.observations[:, _SPEED]
+    return float(0.5 * (speed[1:] + speed[:-1]).sum() * _METRES)
 
 
 def hull_height(environment: gymnasium.Env) -> float:
