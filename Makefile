@@ -66,8 +66,13 @@ bench: setup  ## Time the judges, channel, policy, model, environments and contr
 	$(BIN)/python -m benchmarks.controller
 
 PRESET ?=
-reproduce: setup  ## Measure the tables of docs/results.md again (long), or one preset: PRESET=pendulum
-ifeq ($(PRESET),)
+SUITE ?=
+reproduce: setup  ## Measure the tables of docs/results.md again (long), or one: PRESET=pendulum, SUITE=environments
+ifeq ($(SUITE),environments)
+	$(BIN)/python -m benchmarks.suite
+else ifneq ($(SUITE),)
+	$(error Expected SUITE to be environments; got $(SUITE))
+else ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.judges
 	$(BIN)/python -m benchmarks.bound
 	$(BIN)/python -m benchmarks.certificates
@@ -87,6 +92,7 @@ ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.rooms balls
 	$(BIN)/python -m benchmarks.foresight results/rooms/balls-*
 	$(BIN)/python -m benchmarks.biped
+	$(BIN)/python -m benchmarks.suite
 else
 	$(BIN)/python -m benchmarks.agent $(PRESET)
 endif

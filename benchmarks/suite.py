@@ -1,0 +1,177 @@
+"""One configuration, the defaults, on many environments: what each ends up doing, over seeds.
+
+Runs stay in a folder, and are resumed from there. Rewards are counted for comparison alone: no run
+knows of them.
+"""
+
+import argparse
+import resource
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from benchmarks.tables import write_table
+from empowerment.agent import play, step_limit
+from empowerment.data import (
+    Actor,
+    Episode,
+    RandomActor,
+    Trajectories,
+    ZeroActor,
+    close_environment,
+    make_environment,
+    spaces_of,
+)
+from empowerment.errors import EmpowermentError
+from empowerment.runs import Experiment, load_run, read_manifest, train_run
+from empowerment.runs.loading import data_path
+from empowerment.systems import System, system_of
+
+_REWARDED: dict[str, str] = {
+    "CartPole-v1": "500",
+    "benchmarks.cartpole:ContinuousCartPole-v0": "",
+    "InvertedPendulum-v5": "",
+    "Hopper-v5": "2410",
+    "InvertedDoublePendulum-v5": "",
+    "Walker2d-v5": "3479",
+    "BipedalWalker-v3": "213",
+    "Pendulum-v1": "-172",
+    "LunarLander-v3": "242",
+    "LunarLanderContinuous-v3": "271",
+    "MountainCarContinuous-v0": "88",
+    "Acrobot-v1": "-74",
+    "Reacher-v5": "",
+    "Ant-v5": "1327",
+    "Humanoid-v5": "",
+}
+"""Environments, and the return that PPO reaches in them with the reward, in 20,000 to 5,000,000
+steps (RL Baselines3 Zoo, benchmark.md; of earlier versions of most environments, one run each)."""
+
+_FIGURES = "held_fraction", "standing_fraction"
+"""Figures that some systems have."""
+
+
+class _Returns(gymnasium.Wrapper):
+    """Adds up the reward of each episode."""
+
+    def reset(self, **options: Any):
+        self.total = 0.0
+        return self.env.reset(**options)
+
+    def step(self, action: Any):
+        found = self.env.step(action)
+        self.total += float(found[1])
+        return found
+
+
+def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, object]:
+    """Train with the defaults and evaluate: one row of the table."""
+    before = _seconds()
+    row: dict[str, object] = {"environment": name.rpartition(":")[2], "seed": seed}
+    try:
+        run = train_run(
+            Experiment(env=name),
+            folder=folder,
+            seed=seed,
+            resume=folder.exists(),
+            log=lambda sentence: print(sentence, flush=True),
+        )
+    except EmpowermentError as error:
+        return row | _cells(outcome=f"stopped: {error}".split(";")[0])
+    spent, manifest = _seconds() - before, read_manifest(folder)
+    number, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
+    data = [Trajectories.load(data_path(folder, each)).num_transitions for each in range(number)]
+    environment = _Returns(make_environment(load_run(folder).environment))
+    actors: dict[str, Actor] = {
+        "policy": run.agent.actor(),
+        "random": RandomActor(spaces_of(environment, name)),
+        "zero": ZeroActor(spaces_of(environment, name)),
+    }
+    system = system_of(name)
+    played = {who: _play(environment, actor, episodes, system) for who, actor in actors.items()}
+    (own, _, watched), limit = played["policy"], step_limit(environment)
+    known = system.metrics(own, environment, watched)
+    close_environment(environment)
+    return row | _cells(
+        survived=f"{np.mean([not each.terminated for each in own]):.2f}",
+        steps=" / ".join(
+            f"{np.mean([e.length for e in paths]):.0f}" for paths, _ in played.values()
+        ),
+        limit=limit,
+        returns=" / ".join(f"{np.mean(returns):.0f}" for _, returns, _ in played.values()),
+        rewarded=_REWARDED.get(name, ""),
+        outcome=", ".join(f"{each} {known[each]:.2f}" for each in _FIGURES if each in known),
+        rounds=f"{kept} of {number}",
+        data=sum(data),
+        minutes=f"{spent / 60:.0f}",
+    )
+
+
+def _play(
+    environment: _Returns, actor: Actor, episodes: int, system: System
+) -> tuple[list[Episode], list[float], list[np.ndarray]]:
+    """Run episodes; return them, their returns, and what was watched before each action."""
+    paths, returns, watched = [], [], []
+    for seed in range(1000, 1000 + episodes):
+        values: list[float] = []
+
+        def look(values: list[float] = values) -> None:
+            values.append(0.0 if system.watch is None else system.watch(environment))
+
+        limit = step_limit(environment)
+        paths.append(play(environment, actor, seed=seed, limit=limit, before_step=look))
+        returns.append(environment.total)
+        watched.append(np.array(values))
+    return paths, returns, watched
+
+
+def _cells(
+    *,
+    survived: str = "",
+    steps: str = "",
+    limit: int | str = "",
+    returns: str = "",
+    rewarded: str = "",
+    outcome: str = "",
+    rounds: str = "",
+    data: int | str = "",
+    minutes: str = "",
+) -> dict[str, object]:
+    return {
+        "survived": survived,
+        "steps: policy / random / zero": steps,
+        "of": limit,
+        "return: policy / random / zero": returns,
+        "PPO with reward": rewarded,
+        "outcome": outcome,
+        "kept round": rounds,
+        "environment steps": data,
+        "minutes of CPU": minutes,
+    }
+
+
+def _seconds() -> float:
+    """Return the processor time of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("environments", nargs="*", default=list(_REWARDED))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--episodes", type=int, default=20, help="episodes of each actor")
+    parser.add_argument("--out", type=Path, default=Path("results/suite"), help="folder of runs")
+    options = parser.parse_args()
+    for seed in options.seeds:
+        for name in options.environments:
+            folder = options.out / f"{name.rpartition(':')[2]}-{seed}"
+            row = measure(name, seed, options.episodes, folder)
+            print(row, flush=True)
+            write_table("suite", [row], by=("environment", "seed"))
+
+
+if __name__ == "__main__":
+    main()
