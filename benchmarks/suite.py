@@ -97,7 +97,7 @@ def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, obje
     return row | _cells(
         survived=f"{np.mean([not each.terminated for each in own]):.2f}",
         steps=" / ".join(
-            f"{np.mean([e.length for e in paths]):.0f}" for paths, _ in played.values()
+            f"{np.mean([e.length for e in paths]):.0f}" for paths, _, _ in played.values()
         ),
         limit=limit,
         returns=" / ".join(f"{np.mean(returns):.0f}" for _, returns, _ in played.values()),
