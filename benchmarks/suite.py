@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from benchmarks.balance import SYSTEMS
 from benchmarks.tables import write_table
 from empowerment.agent import play, step_limit
 from empowerment.data import (
@@ -45,6 +46,7 @@ _REWARDED: dict[str, str] = {
     "Reacher-v5": "",
     "Ant-v5": "1327",
     "Humanoid-v5": "",
+    **{f"benchmarks.balance:{name}": "" for name in SYSTEMS},
 }
 """Environments, and the return that PPO reaches in them with the reward, in 20,000 to 5,000,000
 steps (RL Baselines3 Zoo, benchmark.md; of earlier versions of most environments, one run each)."""
