@@ -14,9 +14,8 @@ def test_a_linear_controller_holds_what_random_actions_do_not(name: str):
         for is_held in (True, False):
             environment.reset(seed=seed)
             environment.action_space.seed(seed)
-            over = False
-            while not over:
+            terminated = truncated = False
+            while not (terminated or truncated):
                 action = system.hold() if is_held else environment.action_space.sample()
                 *_, terminated, truncated, _ = environment.step(action)
-                over = terminated or truncated
             assert terminated is not is_held
