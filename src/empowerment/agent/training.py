@@ -214,6 +214,7 @@ def untrained_channel(world: Bounded, settings: AgentSettings, *, key: Key) -> A
         steps=settings.num_steps,
         width=settings.width,
         depth=settings.depth,
+        trial_updates=settings.channel_updates,
         key=key,
     )
 

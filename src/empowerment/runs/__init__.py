@@ -24,5 +24,5 @@ from empowerment.runs.models import (
     load_model as load_model,
 )
 from empowerment.runs.pipeline import train_run as train_run
-from empowerment.runs.presets import LEARNT as LEARNT, PRESETS as PRESETS, Preset as Preset
+from empowerment.runs.presets import PRESETS as PRESETS, Preset as Preset
 from empowerment.runs.report_data import report_run as report_run
