@@ -21,6 +21,7 @@ from empowerment.policy import (
     Fit,
     Policy,
     Surrogate,
+    Task,
     fit_surrogate,
     train_policy,
     unfitted_surrogate,
@@ -61,6 +62,7 @@ class TrainedAgent:
         policy: The policy.
         model: Model whose filter estimates the state; none where the state is observed.
         num_agents: Number of alike agents in the environment, each with this policy.
+        task: What counted beside empowerment.
     """
 
     world: Bounded
@@ -69,6 +71,7 @@ class TrainedAgent:
     policy: Policy
     model: DVBF | None = None
     num_agents: int = 1
+    task: Task | None = None
 
     def act(self, state: State) -> Action:
         """Return the mean action at a state, within its limits; the likeliest discrete one."""
@@ -105,6 +108,7 @@ def train_agent(
     world: AbstractWorld,
     settings: AgentSettings = DEFAULTS,
     *,
+    task: Task | None = None,
     hooks: Hooks | None = None,
     key: Key,
 ) -> TrainedAgent:
@@ -119,10 +123,12 @@ def train_agent(
     Args:
         world: Any world; `Bounded` squashes its actions if they are not squashed yet.
         settings: Hyperparameters.
+        task: What counts beside empowerment.
         hooks: Where stages are observed and stored; nowhere by default.
         key: Consumed.
     """
-    return train_stages(world, settings, hooks or _NoHooks(), *jax.random.split(key, 3))
+    keys = jax.random.split(key, 3)
+    return train_stages(world, settings, hooks or _NoHooks(), *keys, task=task)
 
 
 def train_stages(
@@ -132,6 +138,8 @@ def train_stages(
     channel_key: Key,
     surrogate_key: Key,
     policy_key: Key,
+    *,
+    task: Task | None = None,
 ) -> TrainedAgent:
     """Train channel, fit and policy, one after the other, each with a key of its own."""
     settings.check()
@@ -189,6 +197,7 @@ def train_stages(
             horizon=settings.horizon,
             learning_rate=settings.learning_rate,
             discount=settings.discount,
+            task=task,
             callback=callback,
             key=policy_key,
         )
@@ -196,7 +205,7 @@ def train_stages(
 
     surrogate = None if fit is None else fit.surrogate
     agent = hooks.stage("policy", replace(fresh, surrogate=surrogate), policy_stage)
-    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
+    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy, task=task)
 
 
 def with_steps(settings: AgentSettings, world: AbstractWorld) -> AgentSettings:

@@ -161,6 +161,11 @@ def summarise(figures: dict[str, Any]) -> list[str]:
             f"That is at the ceiling of its codebook, {figures['empowerment_ceiling']:.2f} nats: "
             "there may be more."
         )
+    if "task_reward_mean" in figures:
+        sentences.append(
+            f"Its task pays {figures['task_reward_mean']:.3f} per step on average; a random one "
+            f"{uniform['task_reward_mean']:.3f}."
+        )
     if figures["survived_fraction"] < 1 or uniform["survived_fraction"] < 1:
         sentences.append(
             f"It survives {figures['survived_fraction']:.0%} of them, "

@@ -1,5 +1,7 @@
 """The settings of a run: plain data, on the command line and in the manifest."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +12,7 @@ from tyro.conf import arg
 from empowerment.agent import AgentSettings
 from empowerment.files import convert
 from empowerment.model import ModelSettings
+from empowerment.policy import Task, make_goal, parse_goal
 from empowerment.settings import check_at_least
 
 
@@ -64,6 +67,17 @@ class Experiment:
     """Scale of the noise on what is perceived; by default the world's own. In a learnt world it
     adds to the learnt noise; by default it is 2 % of the scale of each observed column."""
 
+    goal: str | None = None
+    """A place to be at as well, such as x=2,y=3: columns of an observation and their values. The
+    policy gains empowerment plus --task-weight times 1 - sqrt(1 + d^2 / s^2), with d the distance
+    from the goal."""
+
+    goal_scale: float = 1.0
+    """How near is near: s, in the units of the columns of the goal."""
+
+    task_weight: float | Literal["alone"] = 1.0
+    """Weight of the goal against empowerment, in nats; alone leaves empowerment out."""
+
     agent: Annotated[AgentSettings, arg(name="")] = field(default_factory=AgentSettings)
     """Hyperparameters of channel and policy."""
 
@@ -95,6 +109,17 @@ class Experiment:
         """Whether there is an environment to act in, and not a log alone."""
         return self.env is not None or not self.is_learnt
 
+    @property
+    def weight(self) -> float:
+        """Weight of the task; infinite if it is alone."""
+        return math.inf if self.task_weight == "alone" else self.task_weight
+
+    def task(self, names: Sequence[str], angles: Sequence[str] = ()) -> Task | None:
+        """Build the task, given the names of what is perceived and which are angles."""
+        if self.goal is None:
+            return None
+        return Task(make_goal(self.goal, names, angles=angles, scale=self.goal_scale), self.weight)
+
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
@@ -114,6 +139,8 @@ class Experiment:
                 "Expected an environment to collect data of further rounds in; got none. Name one "
                 "by --env."
             )
+        if self.goal is not None:
+            self.task(list(parse_goal(self.goal)))
         if self.resolution is not None and not 0 <= self.resolution < float("inf"):
             raise ValueError(
                 f"Expected the resolution to be at least 0 and finite; got {self.resolution}."

@@ -113,14 +113,18 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
                 f"Expected a round from 0 to {last}, as the run in {folder} has; got {rounds}."
             )
         number = rounds
-    model = None
+    model, task = None, None
     if experiment.is_learnt:
         model = read_model(path_of(folder, "model", number))
         world = load_world(experiment, model, folder, number, seed)
+        if experiment.goal is not None:
+            (first,) = load_data(folder, 0, experiment.agents)
+            task = experiment.task(first.spaces.observation_names)
     else:
         world = named_world(experiment)
+        task = experiment.task(world.states.names, world.states.angles)
     agent = _load_stages(world, experiment.agent, folder, number)
-    agent = replace(agent, model=model, num_agents=experiment.agents)
+    agent = replace(agent, model=model, num_agents=experiment.agents, task=task)
     return TrainedRun(experiment, seed, agent, env, number)
 
 

@@ -28,6 +28,7 @@ from empowerment.data import (
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
+from empowerment.policy import Task
 from empowerment.runs.experiment import Experiment, from_json, to_json
 from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
@@ -85,7 +86,8 @@ def train_run(
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            agent, kept = _train(run, experiment, 0, world, progress, keys), 0
+            task = experiment.task(world.states.names, world.states.angles)
+            agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
             agent, kept = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
@@ -146,7 +148,8 @@ def _train_round(
     )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
-    trained = _train(run, experiment, number, world, progress, tuple(keys))
+    task = experiment.task(parts[0].spaces.observation_names)
+    trained = _train(run, experiment, number, world, task, progress, tuple(keys))
     return replace(trained, model=model, num_agents=experiment.agents)
 
 
@@ -155,6 +158,7 @@ def _train(
     experiment: Experiment,
     number: int,
     world: Bounded,
+    task: Task | None,
     progress: Progress,
     keys: tuple[Key, ...],
 ) -> TrainedAgent:
@@ -165,7 +169,8 @@ def _train(
         words = system.describe(at.model.policy, world) if stage == "policy" else ""
         return f"{at.history[-1][1]['bound']:.3f} nats{words}"
 
-    return train_stages(world, experiment.agent, RunHooks(run, number, progress, latest), *keys)
+    hooks = RunHooks(run, number, progress, latest)
+    return train_stages(world, experiment.agent, hooks, *keys, task=task)
 
 
 def _system(experiment: Experiment) -> System:
