@@ -55,3 +55,15 @@ def patient(job: Job) -> Outcome:
     while not (job.folder.parent / "go").exists():
         time.sleep(0.02)
     return quick(job)
+
+
+def somewhere(job: Job) -> Outcome:
+    """Note the node of a Ray cluster that it is on; the first attempt with seed 1 is killed."""
+    import ray
+
+    outcome = quick(job)
+    (job.folder / "node").write_text(ray.get_runtime_context().get_node_id())
+    time.sleep(1.0)
+    if job.settings["seed"] == 1 and calls(job) < 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return outcome

@@ -137,4 +137,4 @@ def _digest(content: dict[str, Any]) -> str:
 
 def _facts(grid: Grid) -> dict[str, Any]:
     """Return a grid as JSON."""
-    return msgspec.to_builtins(grid)
+    return msgspec.json.decode(msgspec.json.encode(grid))
