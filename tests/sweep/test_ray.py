@@ -65,7 +65,7 @@ def trained(sweep: Sweep, jobs: dict[str, Job], executor: Executor) -> dict[str,
 
 
 def on_ray(cluster: Cluster, function: Train, *, collect: bool = False) -> RayCluster:
-    return RayCluster(function, address=cluster.address, cpus=1, collect=collect)
+    return RayCluster(function, address=str(cluster.address), cpus=1, collect=collect)
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ main(sys.argv[1:])
 @pytest.mark.slow
 def test_a_driver_that_is_killed_goes_on(cluster: Cluster, tmp_path: Path):
     out, words = tmp_path / "sweep", ["sweep", "pendulum", "--seeds", "0-7", "--budget", "smoke"]
-    words += ["--out", str(out), "--backend", "ray", "--address", cluster.address]
+    words += ["--out", str(out), "--backend", "ray", "--address", str(cluster.address)]
     command = [sys.executable, "-c", DRIVER, *words]
     driver = subprocess.Popen(command)
     while not (out / "sweep.json").exists() or '"finished"' not in (out / "sweep.json").read_text():
@@ -140,7 +140,7 @@ def test_folders_are_sent_back(cluster: Cluster, tmp_path: Path):
     for job in jobs.values():
         assert (job.folder / "calls").read_text() == "x"
     with pytest.raises(ValueError, match="a node with the 64 cores"):
-        RayCluster(train, address=cluster.address, cpus=64, collect=False)
+        RayCluster(train, address=str(cluster.address), cpus=64, collect=False)
 
 
 def test_a_folder_is_packed_to_the_same_bits_and_unpacked_whole(tmp_path: Path):
@@ -182,7 +182,7 @@ def test_an_address_where_nothing_is(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_an_address_that_does_not_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("empowerment.sweep.ray._ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("empowerment.cluster._ANSWER_SECONDS", 0.5)
     words = ("pendulum", "--out", str(tmp_path / "sweep"), "--backend", "ray", "--address")
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))

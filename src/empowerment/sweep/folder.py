@@ -104,7 +104,9 @@ def open_sweep(folder: Path, grid: Grid, points: list[Point]) -> Iterator[Sweep]
                 "Choose another folder."
             )
         entries = {point.name: Entry({**point.changes, "seed": point.seed}) for point in points}
-        yield Sweep(folder, grid, entries)
+        sweep = Sweep(folder, grid, entries)
+        sweep.save(at_once=True)
+        yield sweep
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:

@@ -1,11 +1,7 @@
 """Ray as a backend: runs of a sweep are tasks of a cluster."""
 
 import io
-import os
 import shutil
-import socket
-import subprocess
-import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass, replace
@@ -13,72 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import ray
+from ray.exceptions import RayError
 
+from empowerment.cluster import connect
 from empowerment.files import write_atomic
 from empowerment.sweep.executors import Result
 from empowerment.sweep.jobs import Failure, Job, Outcome, Train, work
 
-_ANSWER_SECONDS = 60.0
-"""Seconds within which a cluster has to answer; a busy one takes a few."""
-
 _MOST_TASKS = 1000
 """Largest number of tasks that wait in Ray: enough for any cluster to grow by."""
-
-_PROBE = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
-
-_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-
-
-def connect(address: str) -> None:
-    """Connect to a Ray cluster.
-
-    Args:
-        address: `auto` for the one that is running, `local` for a new one on this machine, or
-            `HOST:PORT`.
-
-    Raises:
-        ValueError: If none answers.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if ray.is_initialized():
-        return
-    if address == "local":
-        ray.init(include_dashboard=False, **_QUIET)
-        return
-    complaint = _complaint(address)
-    if complaint is not None:
-        raise ValueError(
-            f"Expected a Ray cluster at {address}; {complaint}. Start one by ray start --head, or "
-            "use --address local."
-        )
-    ray.init(address=address, **_QUIET)
-
-
-def _complaint(address: str) -> str | None:
-    """Return why there is no cluster at an address, if there is none.
-
-    Ray itself waits for minutes and may end its process, so another one goes first.
-    """
-    if address != "auto":
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or "://" in address:
-            return "the address is not HOST:PORT"
-        try:
-            socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
-        except (OSError, OverflowError) as error:
-            return f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE, address],
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it does not answer within {_ANSWER_SECONDS:.0f} s"
-    last = (done.stderr.strip().splitlines() or ["no reason is given"])[-1]
-    return None if done.returncode == 0 else f"connecting failed ({last[:200].rstrip('.')})"
 
 
 @dataclass(frozen=True)
@@ -107,7 +46,7 @@ class RayCluster:
 
     Args:
         train: Trains a run.
-        address: Address of the cluster, see `connect`.
+        address: Address of the cluster, see `empowerment.cluster.connect`.
         cpus: Number of cores, and so of threads, of each run.
         collect: Whether run folders are sent back, since no disk is shared.
     """
@@ -123,7 +62,8 @@ class RayCluster:
                 f"Expected a node with the {cpus} cores of --cpus-per-run; the largest of the "
                 f"cluster has {largest:.0f}."
             )
-        self._task = ray.remote(num_cpus=cpus, max_retries=0)(_task)
+        options: Any = ray.remote(num_cpus=cpus, max_retries=0)
+        self._task = options(_task)
         self._train = train
         self._cpus = cpus
         self._collect = collect
@@ -145,7 +85,7 @@ class RayCluster:
         job = self._jobs.pop(task)
         try:
             packed: _Packed = ray.get(task)
-        except ray.exceptions.RayError as error:
+        except RayError as error:
             reason = (str(error).strip().splitlines() or ["no reason is given"])[0]
             return job.name, Failure(f"its worker was lost: {type(error).__name__}, {reason:.200}")
         if packed.folder is not None:
