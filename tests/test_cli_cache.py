@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from empowerment.cli import cache, main
+from empowerment import cache
+from empowerment.cli import main
 
 WORDS = ["landscape", "pendulum", "--estimator", "gaussian", "--steps", "2", "--grid", "2x2"]
 

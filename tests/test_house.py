@@ -20,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 320
 
 LAYERS = (  # Each imports only what comes before it, and none of its own line
-    ("errors", "types", "files", "settings"),
+    ("errors", "types", "files", "settings", "cache", "cluster"),
     ("storage",),
     ("distributions",),
     ("networks",),
@@ -37,6 +37,7 @@ LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("systems",),
     ("landscapes",),
     ("runs",),
+    ("sweep",),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -209,7 +210,7 @@ def test_public_names_come_when_they_are_used():
 
 
 SYSTEM_NAMES = re.compile(r"pendulum|bipedal|biped|\bballs?\b|Ball-v0|walker", re.IGNORECASE)
-GENERIC = ("agent", "report", "landscapes", "runs", "cli")
+GENERIC = ("agent", "report", "landscapes", "runs", "sweep", "cli")
 DATA = ("runs/presets.py",)  # Presets are data: that is where systems are chosen.
 
 

@@ -7,6 +7,8 @@ _PACKAGES = {
     "onnx": "onnx onnxruntime",
     "fast": "numba",
     "readers": "pyarrow minari",
+    "ray": "ray",
+    "submitit": "submitit",
 }
 EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
 """The extra of this package that installs each optional package."""

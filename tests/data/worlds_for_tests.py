@@ -52,6 +52,14 @@ class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
         return np.array([self.name, self.time, self.sum], np.float32)
 
 
+class Slow(Counting):
+    """Take its time."""
+
+    def step(self, action: np.ndarray):
+        time.sleep(0.02)
+        return super().step(action)
+
+
 class NoWordsError(Exception):
     """Can be neither pickled nor described."""
 

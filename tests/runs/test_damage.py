@@ -127,7 +127,7 @@ def test_a_lock_that_is_a_pipe_does_not_block(tmp_path: Path):
     os.mkfifo(tmp_path / ".lock")
     with (
         open_run(tmp_path, {}, resume=False, log=print),
-        pytest.raises(ValueError, match="another run is writing"),
+        pytest.raises(ValueError, match="another process is writing"),
         open_run(tmp_path, {}, resume=True, log=print),
     ):
         pass

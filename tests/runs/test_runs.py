@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path):
     with (
         open_run(tmp_path, {}, resume=False, log=print),
-        pytest.raises(ValueError, match="another run is writing"),
+        pytest.raises(ValueError, match="another process is writing"),
         open_run(tmp_path, {}, resume=True, log=print),
     ):
         pass

@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from empowerment.cli.cache import use_cache
+from empowerment.cache import use_cache
 from empowerment.cli.console import fail, log
 from empowerment.errors import EXTRAS, EmpowermentError
 
@@ -19,6 +19,7 @@ COMMANDS = {
     "report": ("ReportCommand", "draw a run as one page, report.html"),
     "control": ("ControlCommand", "run a trained policy in real time"),
     "export": ("ExportCommand", "write a trained policy as C, ONNX or npz"),
+    "sweep": ("SweepCommand", "train over many seeds, settings and environments"),
     "collect": ("CollectCommand", "collect data in a Gymnasium environment"),
     "data": ("DataCommand", "describe, check, repair and import data"),
     "fit": ("FitCommand", "learn a world from data"),
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if _NO_CACHE in words:
         words.remove(_NO_CACHE)
     else:
-        use_cache()
+        use_cache(log)
     try:
         command = _parse(words[0], words[1:])
         _run(command)

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -17,7 +17,8 @@ class CollectCommand:
     """Act in a Gymnasium environment and store observations and actions.
 
     Observations and actions must be vectors of numbers (Box spaces). The data are the same for
-    any number of workers. A worker that dies or hangs is restarted, and its episode dropped.
+    any number of workers on any backend. A worker that dies or hangs is restarted; an episode that
+    hangs, or in which a worker dies twice, is dropped.
 
     Try `empower collect Pendulum-v1 --steps 10000 --out pendulum.npz`, or an environment of your
     own: `empower collect my_module:Mine-v0 --steps 10000 --out mine.npz`.
@@ -38,6 +39,12 @@ class CollectCommand:
 
     workers: int = 1
     """Number of processes."""
+
+    backend: Literal["local", "ray"] = "local"
+    """Where the workers are: processes of this machine, or cores of a Ray cluster."""
+
+    address: Annotated[str, arg(metavar="auto|local|HOST:PORT")] = "auto"
+    """Ray cluster: the running one, a new one on this machine, or one by its address."""
 
     seed: int = 0
     """Random seed."""
@@ -61,6 +68,7 @@ class CollectCommand:
                 seed=self.seed,
                 policy=policy,
                 workers=self.workers,
+                cluster=self.address if self.backend == "ray" else None,
                 timeout=self.hang_timeout,
                 progress=progress,
             )

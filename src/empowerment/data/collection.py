@@ -66,6 +66,7 @@ def collect(
     seed: int,
     policy: Callable[[Spaces], Actor] = RandomActor,
     workers: int = 0,
+    cluster: str | None = None,
     timeout: float = 60.0,
     progress: Progress = lambda doing, done, total: None,
 ) -> tuple[Trajectories, Report]:
@@ -73,7 +74,7 @@ def collect(
 
     The seeds of an episode are derived from `seed` and its index, and episodes are kept in the
     order of their indices; so the data are the same for any number of workers. An episode in
-    which a worker dies or hangs, or the environment raises an error, is dropped and reported.
+    which a worker dies twice or hangs, or the environment raises an error, is dropped and reported.
 
     Args:
         environment: A Gymnasium id (also `module:ID`), or a function that makes an environment.
@@ -83,6 +84,8 @@ def collect(
         workers: The number of worker processes. With 0 it runs in this process, where a hung
             environment cannot be stopped. Scripts that use workers need
             `if __name__ == "__main__":`.
+        cluster: Address of a Ray cluster whose cores are the workers, see
+            `empowerment.cluster.connect`; by default they are processes of this machine.
         timeout: The seconds in one step or reset after which a worker counts as hung.
         progress: Progress callback.
 
@@ -114,6 +117,11 @@ def collect(
 
     if workers == 0:
         _run_here(job, probe, queue, show)
+    elif cluster is not None:
+        from empowerment.data.ray_workers import run_on_ray
+
+        close_environment(probe)
+        run_on_ray(job, queue, address=cluster, workers=workers, timeout=timeout, show=show)
     else:
         close_environment(probe)
         run_workers(job, queue, workers=workers, timeout=timeout, show=show)

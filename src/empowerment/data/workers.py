@@ -57,6 +57,8 @@ class EpisodeQueue:
     """Index of the next episode to run."""
     _next_kept: int = 0
     _waiting: dict[int, Episode | FailedEpisode] = field(default_factory=dict)
+    _again: list[int] = field(default_factory=list)
+    _lost: set[int] = field(default_factory=set)
     _num_completed: int = 0
     _num_failures: int = 0
 
@@ -68,10 +70,12 @@ class EpisodeQueue:
     @property
     def wants_more(self) -> bool:
         """Whether to start another episode."""
-        return self.num_received < self.steps
+        return bool(self._again) or self.num_received < self.steps
 
     def take_index(self) -> int:
         """Return the index of the next episode to run."""
+        if self._again:
+            return self._again.pop(0)
         self.next_index += 1
         return self.next_index - 1
 
@@ -92,6 +96,18 @@ class EpisodeQueue:
             missing = self.steps - self.total
             self.episodes.append(outcome if outcome.length <= missing else outcome.part(0, missing))
             self.total += min(outcome.length, missing)
+
+    def lose(self, index: int, detail: str) -> None:
+        """Run an episode whose worker died once more; dead twice, it has failed.
+
+        So it makes no difference to the data that a machine is lost, but an environment that kills
+        its worker costs the episode.
+        """
+        if index in self._lost:
+            self.add(index, FailedEpisode(index, "died", detail))
+            return
+        self._lost.add(index)
+        self._again.append(index)
 
     def note_failure(self, what: str) -> None:
         """Count a failure; abort if most episodes fail."""
@@ -193,6 +209,8 @@ def _restart(worker: _Worker, why: str, job: Job, queue: EpisodeQueue) -> _Worke
     queue.restarts += 1
     if worker.index is None:
         queue.note_failure(f"{why}: {detail}")
+    elif why == "died":
+        queue.lose(worker.index, detail)
     else:
         queue.add(worker.index, FailedEpisode(worker.index, why, detail))
     return _start(job)

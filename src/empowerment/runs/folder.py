@@ -49,6 +49,10 @@ class Manifest(TypedDict):
     sha256: NotRequired[str]
 
 
+class LockedError(ValueError):
+    """A folder is in use by another process."""
+
+
 class Run:
     """A run folder opened for training, locked against other processes."""
 
@@ -137,7 +141,7 @@ def open_run(
             settings, or results without a manifest.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         if (folder / _MANIFEST).exists():
             if not resume:
                 raise ValueError(
@@ -165,8 +169,8 @@ def open_run(
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes."""
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes; raise a `LockedError` if one has it."""
     # Opened for reading too, a pipe does not block; a lock on it is as good as any.
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     lock = os.open(folder / _LOCK, flags, 0o666)
@@ -174,8 +178,8 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(
-                f"Expected {folder} to be free; another run is writing to it right now."
+            raise LockedError(
+                f"Expected {folder} to be free; another process is writing to it right now."
             ) from None
         yield
     finally:

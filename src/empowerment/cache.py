@@ -4,12 +4,14 @@ import hashlib
 import os
 import platform
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-
-from empowerment.cli.console import log
 
 _MOST_BYTES = 1 << 30
 """Size above which the programs that were not used for longest are removed."""
+
+GRANTED = "NPROC"
+"""The compiler of JAX takes its number of threads from here, before it counts cores."""
 
 _DIRECTORY = "JAX_COMPILATION_CACHE_DIR"
 _KEEP_ALL = {
@@ -19,10 +21,13 @@ _KEEP_ALL = {
 """JAX reads these when it is imported."""
 
 
-def use_cache() -> None:
+def use_cache(log: Callable[[str], None] = lambda sentence: None) -> None:
     """Let JAX keep what it compiles in the user's cache, unless the user has named another place.
 
     It has to be called before JAX is imported. A cache that cannot be written to is no error.
+
+    Args:
+        log: Receives a sentence if it cannot.
     """
     if _DIRECTORY in os.environ:
         return
@@ -44,10 +49,17 @@ def cache_folder() -> Path:
     Bits of results depend on both: the compiler splits sums by the cores that there are.
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = os.environ.get(GRANTED) or num_cores()
     kind = f"{platform.machine()} {_processor()}"
     name = f"{hashlib.sha256(kind.encode()).hexdigest()[:12]}-{cores}"
     return Path(home) / "empowerment" / "xla" / name
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def limit_size(folder: Path, most: int) -> None:
