@@ -8,7 +8,13 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log, show_progress
 from empowerment.report import read_evaluation
-from empowerment.runs import refresh_manifest, report_run, summarise
+from empowerment.runs import (
+    UNFINISHED,
+    read_manifest,
+    refresh_manifest,
+    report_run,
+    summarise,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +46,9 @@ class ReportCommand:
         """Compute what is missing, then draw from files only."""
         with show_progress(self.folder.name) as progress:
             page = report_run(self.folder, grid=self.grid, env=self.env, progress=progress)
+        if not read_manifest(self.folder)["finished"]:
+            log(f"{UNFINISHED} It is in {page}.")
+            return
         for sentence in summarise(read_evaluation(self.folder)):
             log(sentence)
         refresh_manifest(self.folder)

@@ -8,6 +8,15 @@ from empowerment.report.landscape import (
     Landscape as Landscape,
     write_landscape as write_landscape,
 )
+from empowerment.report.live import (
+    LIVE as LIVE,
+    Live as Live,
+    Parameters as Parameters,
+    StoredLive as StoredLive,
+    StoredSurrogate as StoredSurrogate,
+    to_stored as to_stored,
+    write_stored_live as write_stored_live,
+)
 from empowerment.report.model import draw_model_evaluation as draw_model_evaluation
 from empowerment.report.page import (
     Section as Section,

@@ -25,4 +25,4 @@ from empowerment.runs.models import (
 )
 from empowerment.runs.pipeline import train_run as train_run
 from empowerment.runs.presets import LEARNT as LEARNT, PRESETS as PRESETS, Preset as Preset
-from empowerment.runs.report_data import report_run as report_run
+from empowerment.runs.report_data import UNFINISHED as UNFINISHED, report_run as report_run

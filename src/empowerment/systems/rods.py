@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from empowerment.data import Episode
 from empowerment.environments import ENVIRONMENTS, WorldEnv
 from empowerment.systems.base import System, Watched
+from empowerment.systems.live import live_world
 from empowerment.worlds import CartPole, Chain
 
 _LAST = 0.1
@@ -54,7 +55,10 @@ def summary(figures: dict) -> list[str]:
 
 
 _RODS = System(metrics=height, summary=summary)
+_LIVE = {"cart-pole": "cart_pole", "double-pendulum": "chain", "triple-pendulum": "chain"}
+"""What these systems are called in the script of the page."""
+
 SYSTEMS = tuple(
-    replace(_RODS, environments=(ENVIRONMENTS[name],))
-    for name in ("cart-pole", "double-pendulum", "triple-pendulum")
+    replace(_RODS, environments=(ENVIRONMENTS[name],), live=live_world(script, "rods.js"))
+    for name, script in _LIVE.items()
 )
