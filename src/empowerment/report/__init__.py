@@ -1,5 +1,9 @@
 """Reports: landscapes, figures, video and the page, made from files; knows no particular system."""
 
+from empowerment.report.comparison import (
+    Compared as Compared,
+    write_comparison as write_comparison,
+)
 from empowerment.report.figures import (
     check_drawable as check_drawable,
     draw_landscape as draw_landscape,

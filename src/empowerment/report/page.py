@@ -2,7 +2,8 @@
 
 import base64
 import html
-from collections.abc import Callable, Iterable, Sequence
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def write_report(
         except (ValueError, OSError) as error:
             problems.append(str(error))
             body.append(f"<p class='problem'>{html.escape(str(error))}</p>")
-    body += [_folded("Settings", table(settings)), _folded("Versions", table(versions))]
+    body += [folded("Settings", table(settings)), folded("Versions", table(versions))]
     made = f"<h2>How it was made</h2><pre>{html.escape(command)}</pre>" if command else ""
     lines = [
         "<p>The policy seeks states from which it can do most, and has no other goal.</p>",
@@ -197,14 +198,17 @@ def paragraphs(sentences: Sequence[str], kind: str = "") -> list[str]:
     return [f"<p class='{kind}'>{html.escape(' '.join(sentences))}</p>"]
 
 
-def figure_element(figure: Figure, path: Path, title: str, caption: str) -> str:
-    """Write a figure to a picture file and return it as a part of a page, with its heading."""
-    figure.savefig(path, dpi=150)
+def figure_element(figure: Figure, title: str, caption: str, path: Path | None = None) -> str:
+    """Return a figure as a part of a page, with its heading; write it to a file if there is one."""
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
     plt.close(figure)
+    if path is not None:
+        write_atomic(path, picture.getvalue())
     heading = html.escape(title)
     return (
-        f"<h2>{heading}</h2><figure><img src='{_inline(path, 'image/png')}' alt='{heading}'>"
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        f"<h2>{heading}</h2><figure><img src='{_inline(picture.getvalue(), 'image/png')}' "
+        f"alt='{heading}'><figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
 
@@ -213,13 +217,13 @@ def _figure(folder: Path, section: Section) -> str:
     if figure is None:
         return ""
     path = folder / "figures" / f"{section.name}.png"
-    return figure_element(figure, path, section.title, section.caption)
+    return figure_element(figure, section.title, section.caption, path)
 
 
 def _video(folder: Path) -> str:
     if not (folder / VIDEO).exists():
         return ""
-    source = _inline(folder / VIDEO, "video/mp4")
+    source = _inline((folder / VIDEO).read_bytes(), "video/mp4")
     return (
         f"<h2>An episode of the policy</h2><figure><video src='{source}' controls loop muted>"
         "</video><figcaption>Recorded in its environment, at its own speed.</figcaption></figure>"
@@ -256,7 +260,7 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
 
 
 def _results(folder: Path) -> str:
-    return _folded("Evaluation: all figures", table(beside(read_evaluation(folder))))
+    return folded("Evaluation: all figures", table(beside(read_evaluation(folder))))
 
 
 def beside(evaluation: dict[str, Any]) -> dict[str, Any]:
@@ -271,12 +275,13 @@ def beside(evaluation: dict[str, Any]) -> dict[str, Any]:
     return rows
 
 
-def _inline(path: Path, kind: str) -> str:
+def _inline(data: bytes, kind: str) -> str:
     """Return a file as a data URL: nothing comes from the network."""
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _folded(title: str, inside: str) -> str:
+def folded(title: str, inside: str) -> str:
+    """Return a part of a page that is shown when its title is clicked on."""
     return f"<details><summary>{title}</summary>{inside}</details>"
 
 
@@ -285,7 +290,7 @@ def table(rows: dict[str, Any]) -> str:
     return columns({name: (value,) for name, value in rows.items()})
 
 
-def columns(rows: dict[str, Sequence[Any]], heads: Sequence[str] = ()) -> str:
+def columns(rows: Mapping[str, Sequence[Any]], heads: Sequence[str] = ()) -> str:
     """Return a table with a name and some values in each row."""
 
     def row(kind: str, cells: Sequence[Any]) -> str:

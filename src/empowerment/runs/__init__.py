@@ -1,5 +1,6 @@
 """Runs in folders: training, evaluation and reports that survive interruption."""
 
+from empowerment.runs.comparison import compare_runs as compare_runs
 from empowerment.runs.evaluation import (
     evaluate_agent as evaluate_agent,
     evaluate_run as evaluate_run,

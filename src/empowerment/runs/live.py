@@ -28,20 +28,22 @@ def write_live(run: TrainedRun, folder: Path) -> None:
     assert world is not None, "the equations of systems in the page are known"
     rate = environment.metadata["render_fps"]
     scales = np.asarray(world.emission(world.states.centre).scale, float)
+    interval = interval_of(environment) or run.environment.count / rate
     stored = StoredLive(
         system=system.live.name,
         parameters=system.live.parameters(environment),
         noise=system.live.noise(scales.tolist()),
-        interval=interval_of(environment) or run.environment.count / rate,
+        interval=float(f"{interval:.6g}"),  # It may be single.
         repeat=run.environment.count,
         units=dict(system.units),
-        surrogate=None if run.agent.surrogate is None else _stored(run.agent.surrogate),
+        surrogate=None if run.agent.surrogate is None else stored_surrogate(run.agent.surrogate),
     )
     close_environment(environment)
     write_stored_live(stored, folder)
 
 
-def _stored(surrogate: Surrogate) -> StoredSurrogate:
+def stored_surrogate(surrogate: Surrogate) -> StoredSurrogate:
+    """Return a fit to the bound as the page reads it."""
     networks: dict[str, tuple[str, ...]] = {}
     arrays: dict[str, np.ndarray] = {}
     add_network(networks, arrays, "surrogate", surrogate.network)
