@@ -108,7 +108,7 @@ def _headline(found: Mapping[str, Mapping[str, Any]], *, is_fair: bool) -> str:
 
 
 def _incomparable(runs: Sequence[Compared]) -> list[str]:
-    """Say why the empowerment of runs cannot be compared, if so."""
+    """State why the empowerment of runs cannot be compared, if so."""
     sentences = []
     if len({str(run.settings.get("agent.steps")) for run in runs}) > 1:
         sentences.append("Their plans are of different lengths: their nats cannot be compared.")
