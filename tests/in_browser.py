@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright  # pyright: ignore[reportMissingImports]
+from playwright.sync_api import expect, sync_playwright  # pyright: ignore[reportMissingImports]
 
 from empowerment.cli import main
 from empowerment.controller import read_bundle
@@ -138,7 +138,7 @@ def test_keys_push_pause_and_restart(page: Page):
     page.keyboard.press("r")
     assert page.live("policy.state[1]") == 0
     page.keyboard.press(" ")
-    page.wait_for_function("document.querySelector('[data-live=time]').textContent !== '0.0 s'")
+    expect(page.locator("[data-live=time]")).not_to_have_text("0.0 s")
     page.keyboard.press(" ")
     assert page.locator("[data-live=run]").inner_text() == "Run"
 
