@@ -172,6 +172,18 @@ def test_the_value_is_that_of_the_surrogate_of_the_state(page: Page):
     assert float(upright.split()[0]) > float(hanging.split()[0]) + 0.1
 
 
+def test_landscapes_of_other_plans_can_be_chosen(page: Page):
+    which, high = page.locator("[data-live=which]"), page.locator("[data-live=high]")
+    names = which.locator("option").all_inner_texts()
+    assert names == ["5 steps, variational", "1 step, exact", "5 steps, exact"]
+    shown = []
+    for name in names:
+        which.select_option(name)
+        shown.append(float(high.inner_text().split()[0]))
+    assert abs(shown[0] - shown[2]) < 0.05
+    assert shown[1] < shown[0] - 1
+
+
 def test_a_finger_drags(browser: Any, run: Path):
     phone = Page(
         browser,

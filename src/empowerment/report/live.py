@@ -119,14 +119,13 @@ def to_stored(array: np.ndarray) -> StoredArray:
 def live_data(folder: Path) -> dict[str, Any]:
     """Read everything that the page runs from a run folder."""
     stored: StoredLive = read_json(folder / LIVE, StoredLive, what="the description of a system")
-    found = None
-    if (folder / "landscape.csv").exists():
-        found = _grid(read_landscape(folder / "landscape.csv"))
+    paths = [folder / "landscape.csv", *sorted(folder.glob("exact-*.csv"))]
+    grids = [_grid(read_landscape(path)) for path in paths if path.exists()]
     colours = mpl.colormaps["viridis"](np.linspace(0, 1, _NUM_COLOURS))
     return {
         **msgspec.to_builtins(stored),
         "bundle": bundle_data(read_bundle(folder)),
-        "landscape": found,
+        "landscapes": [grid for grid in grids if grid is not None],
         "colours": (255 * colours[:, :3]).round().astype(int).tolist(),
     }
 
@@ -157,28 +156,25 @@ def _grid(landscape: Landscape) -> dict[str, Any] | None:
     if min(len(x), len(y)) < 2 or len(x) * len(y) != len(landscape.states):
         return None
     order = np.lexsort((landscape.states[:, 1], landscape.states[:, 0]))
+    steps = landscape.about["steps"]
     return {
         "names": list(landscape.names),
         "x": x.tolist(),
         "y": y.tolist(),
         "values": landscape.empowerment[order].tolist(),
         "limits": list(colour_limits(landscape)),
-        "about": f"{landscape.about['steps']}-step, {landscape.about['estimator']}",
+        "about": f"{steps} step{'s' * (steps > 1)}, {landscape.about['estimator']}",
     }
 
 
 def live_section(folder: Path, live: Live) -> str:
     """Return the section of the page with the scripts and numbers that it needs."""
     data = live_data(folder)
-    shown = data["landscape"] or data["surrogate"]
-    low, high = shown["limits"] if shown else (0.0, 0.0)
     words = "Empowerment over two coordinates; the others are those of the policy's system."
-    if data["landscape"]:
-        words = f"Empowerment ({data['landscape']['about']}). Drag in it to move the policy's disc."
+    if data["landscapes"]:
+        words = "Empowerment of each state. Drag in it to move the policy's disc."
     section = string.Template((_ASSETS / "live.html").read_text("utf-8")).substitute(
         MAP=html.escape(words),
-        LOW=f"{low:.2f}",
-        HIGH=f"{high:.2f}",
         COLOURS=", ".join(f"rgb({r}, {g}, {b})" for r, g, b in data["colours"][::9]),
     )
     scripts = "\n".join(path.read_text("utf-8") for path in live_scripts(live))

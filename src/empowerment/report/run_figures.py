@@ -180,7 +180,8 @@ def draw_curves(curves: Curves) -> Figure | None:
     for axes, stage in zip(all_axes[0], stages, strict=True):
         title, _, label = _STAGES[stage]
         for name, line in curves[stage].items():
-            axes.plot(*zip(*line, strict=True), label=name)
+            marker = "" if len(line) > 1 else "o"  # A line of one point is not seen.
+            axes.plot(*zip(*line, strict=True), marker=marker, label=name)
         if len(names) > 1:
             axes.legend(fontsize=8)
         axes.set_xlabel("updates")

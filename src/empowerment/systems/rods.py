@@ -54,7 +54,15 @@ def summary(figures: dict) -> list[str]:
     ]
 
 
-_RODS = System(metrics=height, summary=summary)
+_UNITS = {
+    "position": "m",
+    "velocity": "m/s",
+    "angle": "rad",
+    "turning": "rad/s",
+    **{f"angle_{number}": "rad" for number in (1, 2, 3)},
+    **{f"velocity_{number}": "rad/s" for number in (1, 2, 3)},
+}
+_RODS = System(metrics=height, summary=summary, units=_UNITS)
 _LIVE = {"cart-pole": "cart_pole", "double-pendulum": "chain", "triple-pendulum": "chain"}
 """What these systems are called in the script of the page."""
 

@@ -12,8 +12,9 @@ function startLive(section, data) {
   const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
   const state = { isRunning: !reduced.matches, ahead: 0, last: null, time: 0 };
   let colours = {};
-  let landscape = data.landscape;
-  let picture = landscape && paintedLandscape(landscape, data.colours);
+  const hasLandscapes = data.landscapes.length > 0;
+  let landscape = null;
+  let picture = null;
   let slicedAt = -Infinity;
 
   function readColours() {
@@ -31,15 +32,23 @@ function startLive(section, data) {
     }
   }
 
+  function show(chosen) {
+    landscape = chosen;
+    picture = paintedLandscape(landscape, data.colours);
+    const [low, high] = landscape.limits.map((limit) => limit.toFixed(2));
+    find("low").textContent = low;
+    find("high").textContent = `${high} nats`;
+  }
+
   function slice(now) {
     if (!simulation.slice || now - slicedAt < 250) return;
-    landscape = simulation.slice(actors[0].state);
-    picture = paintedLandscape(landscape, data.colours);
+    show(simulation.slice(actors[0].state));
     slicedAt = now;
   }
 
   function way(actor) {
-    const axes = data.landscape ? [0, 1] : system.landscape.map((name) => data.surrogate.names.indexOf(name));
+    const names = data.surrogate ? data.surrogate.names : [];
+    const axes = hasLandscapes ? [0, 1] : system.landscape.map((name) => names.indexOf(name));
     const at = (each) => {
       const all = simulation.shown(each);
       return axes.map((axis) => all[axis]);
@@ -124,7 +133,12 @@ function startLive(section, data) {
   });
 
   const map = find("map");
-  if (data.landscape) {
+  const which = find("which");
+  data.landscapes.forEach(({ about }) => which.add(new Option(about)));
+  which.addEventListener("change", () => show(data.landscapes[which.selectedIndex]));
+  find("which-label").hidden = data.landscapes.length < 2;
+  if (hasLandscapes) {
+    show(data.landscapes[0]);
     draggable(map, actors[0], (point) => {
       const places = mapPlaces(landscape, map.clientWidth, map.clientHeight);
       simulation.place(actors[0], places.from(point));
@@ -160,7 +174,7 @@ function startLive(section, data) {
   dark.addEventListener("change", readColours);
   readColours();
   run(state.isRunning);
-  find("map-figure").hidden = !landscape && !simulation.slice;
+  find("map-figure").hidden = !hasLandscapes && !simulation.slice;
   section.hidden = false;
   window.requestAnimationFrame(frame);
   return { simulation, advance, run, paint };

@@ -9,7 +9,7 @@ const normal = (random) =>
  * Build the simulation of a run.
  *
  * `data` has the controller bundle, the system with its parameters, the noise of a perceived
- * observation, the surrogate and the stored landscape. What is disturbed can be changed at any
+ * observation, the surrogate and the stored landscapes, the agent's own first. What is disturbed can be changed at any
  * time: `disturbance.noise` in units of that noise, `disturbance.dropped` as a share.
  */
 function makeSimulation(data, random = Math.random) {
@@ -76,7 +76,8 @@ function makeSimulation(data, random = Math.random) {
       return actor.memory[0] ? surrogate(actor.memory.slice(1, 1 + latentSize)) : null;
     }
     if (surrogate) return surrogate(system.observe(actor.state));
-    return data.landscape ? interpolated(data.landscape, shown(actor.state)) : null;
+    const [own] = data.landscapes;
+    return own ? interpolated(own, shown(actor.state)) : null;
   }
 
   return {
@@ -117,7 +118,7 @@ const sliceSize = 21;
 function makeSlice(data, system, surrogate) {
   const names = data.surrogate ? data.surrogate.names : [];
   const [axisX, axisY] = system.landscape.map((name) => names.indexOf(name));
-  if (data.landscape || axisX < 0 || axisY < 0) return null;
+  if (data.landscapes.length || axisX < 0 || axisY < 0) return null;
   const { low, high } = data.surrogate;
   const spread = (axis) =>
     Array.from({ length: sliceSize }, (_, index) =>
