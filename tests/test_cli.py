@@ -270,7 +270,8 @@ def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture
     main(["report", str(run), "--grid", "3x3"])
     assert "report.html" in capsys.readouterr().err
     page = (run / "report.html").read_text()
-    assert "http" not in page
+    assert "://" not in page
+    assert "<h2>Try it</h2>" in page
     assert page.count("data:image/png;base64") == 5
     assert "data:video/mp4;base64" in page
     for name in ("landscape", "landscapes", "snapshots", "certificate", "training"):

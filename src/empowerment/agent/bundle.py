@@ -51,7 +51,7 @@ def to_bundle(
             "states.half_width": 0.5 * (states.high - states.low),
         },
     )
-    _add(networks, arrays, "policy", policy.network)
+    add_network(networks, arrays, "policy", policy.network)
     if observation_names is None:
         observation_names = states.names
         if model is not None:
@@ -59,12 +59,12 @@ def to_bundle(
             observation_names = tuple(f"observation {axis}" for axis in range(size))
     if model is not None:
         size = model.latent_size
-        _add(networks, arrays, "recognition", model.recognition, np.arange(size))
-        _add(networks, arrays, "start", model.start)
+        add_network(networks, arrays, "recognition", model.recognition, np.arange(size))
+        add_network(networks, arrays, "start", model.start)
         # The prior scale of the transition is not needed.
         rows = np.r_[0:size, 2 * size : 3 * size]
-        _add(networks, arrays, "transition", model.transition_network, rows)
-        _add(networks, arrays, "measurement", model.measurement_network)
+        add_network(networks, arrays, "transition", model.transition_network, rows)
+        add_network(networks, arrays, "measurement", model.measurement_network)
         for name in ("observations", "actions"):
             scaling = getattr(model, name)
             arrays |= {f"{name}.offset": scaling.offset, f"{name}.scale": scaling.scale}
@@ -99,14 +99,22 @@ def _action_names(actions: Box) -> tuple[str, ...]:
     return tuple(actions.names[first].partition("=")[0] for first in firsts)
 
 
-def _add(
+def add_network(
     networks: dict[str, tuple[str, ...]],
     arrays: dict[str, Any],
     name: str,
     network: Network,
     rows: np.ndarray | None = None,
 ) -> None:
-    """Add a network layer by layer, or only some rows of its output."""
+    """Add the activations and arrays of a network, or of some rows of its output alone.
+
+    Args:
+        networks: Gets the activation of each layer.
+        arrays: Gets the weight and the bias of each layer.
+        name: Name of the network.
+        network: The network.
+        rows: Rows of the output to keep; all by default.
+    """
     last = len(network.layers) - 1
     networks[name] = (_ACTIVATIONS[network.activation],) * last + ("identity",)
     for index, layer in enumerate(network.layers):
