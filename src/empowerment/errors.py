@@ -6,7 +6,7 @@ _PACKAGES = {
     "mujoco": "mujoco",
     "onnx": "onnx onnxruntime",
     "fast": "numba",
-    "readers": "pyarrow minari",
+    "readers": "pyarrow minari rosbags h5py",
 }
 EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
 """The extra of this package that installs each optional package."""
