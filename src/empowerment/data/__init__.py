@@ -22,6 +22,7 @@ from empowerment.data.readers import (
     LogOptions as LogOptions,
     from_minari as from_minari,
     read_log as read_log,
+    with_limits as with_limits,
 )
 from empowerment.data.repair import RepairMode as RepairMode, repair as repair
 from empowerment.data.spaces import Spaces as Spaces

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.data.readers.assembly import from_rows, from_signals, with_limits
+from empowerment.data.readers.assembly import (
+    from_rows,
+    from_signals,
+    with_limits as with_limits,
+)
 from empowerment.data.readers.base import (
     LogOptions as LogOptions,
     Reader as Reader,
