@@ -41,7 +41,7 @@ def test_a_log_alone_becomes_a_controller(
     run = load_run(folder)
     assert run.experiment.env is None
     assert run.experiment.log.rate == 20
-    data = Trajectories.load(folder / "data-0.npz")
+    data = Trajectories.load(folder / "data.npz")
     assert [each.length for each in data.episodes] == [79] * 12
     controller = Controller.load(folder, engine="numpy")
     low, high = controller.bundle.limits
@@ -72,7 +72,7 @@ def test_what_is_learnt_from_has_limits(
     with pytest.raises(SystemExit) as stopped:
         main(f"train --data {log} {WORDS} {words} --out {folder} --budget smoke".split())
     assert stopped.value.code == 130
-    data = Trajectories.load(folder / "data-0.npz")
+    data = Trajectories.load(folder / "data.npz")
     spaces = data.spaces
     np.testing.assert_allclose(
         [spaces.action_low, spaces.action_high], [[x] for x in limits], atol=0.01

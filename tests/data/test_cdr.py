@@ -50,7 +50,7 @@ def odd(text: str, parts: int) -> Any:
 
 @pytest.mark.parametrize("is_little", [True, False])
 @pytest.mark.parametrize("length", range(9))
-def test_fields_are_found_wherever_strings_push_them(length: int, is_little: bool):
+def test_fields_are_found_wherever_strings_push_them(length: int, *, is_little: bool):
     store, message = odd("x" * length, parts=length)
     raw = bytes(store.serialize_cdr(message, MINE, little_endian=is_little))
     wanted = {
@@ -118,19 +118,19 @@ def test_damaged_messages_are_refused_and_never_read_past_the_end():
     raw = bytes(store.serialize_cdr(message, MINE))
     fields = [Field(TYPES, MINE, [name]) for name in ("three", "bytes", "last")]
     random = np.random.default_rng(0)
+    broken = [raw[:cut] for cut in range(len(raw))]
+    for _ in range(200):
+        changed = bytearray(raw)
+        changed[random.integers(len(raw))] = random.integers(256)
+        broken.append(bytes(changed))
+    complaints = set()
     for field in fields:
-        good = field(raw)
-        for cut in range(len(raw)):
+        for data in broken:
             try:
-                assert field(raw[:cut]) == good
+                assert len(field(data)) <= len(raw)
             except ValueError as error:
-                assert str(error).startswith("a message")
-        for _ in range(200):
-            broken = bytearray(raw)
-            broken[random.integers(len(raw))] = random.integers(256)
-            try:
-                found = field(bytes(broken))
-            except ValueError as error:
-                assert str(error).startswith("a message")
-            else:
-                assert len(found) <= len(raw)
+                complaints.add(str(error))
+    assert complaints == {
+        "a message in another encoding than plain CDR",
+        "a message that is damaged or cut off",
+    }
