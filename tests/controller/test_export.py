@@ -70,7 +70,7 @@ def test_c_has_symbols_of_its_own_and_no_allocation():
     code = "".join(texts.values())
     assert set(texts) == {"left_arm.h", "left_arm_weights.h"}
     assert not re.search(r"\b(malloc|calloc|realloc|free|alloca)\b", code)
-    assert re.findall(r"#include <(\w+)\.h>", code) == ["math", "string"]
+    assert re.findall(r"#include <(\w+)\.h>", code) == ["math", "stddef", "stdint", "string"]
     defined = re.findall(r"^static (?:inline|const) \w+ \*?(\w+)", code, re.MULTILINE)
     assert defined
     assert all(name.startswith("left_arm_") for name in defined)
@@ -93,7 +93,7 @@ int main(void) {
   int i;
   for (i = 0; i < 5; i++) one_step(o, s, a, s);
   two_step(p, t, b, t);
-  printf("%.9g %.9g %.9g\\n", a[0], a[1], b[0]);
+  printf("%.9g %.9g %.9g\\n", (double)a[0], (double)a[1], (double)b[0]);
   return 0;
 }
 """)

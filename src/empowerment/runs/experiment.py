@@ -10,6 +10,7 @@ import msgspec
 from tyro.conf import arg
 
 from empowerment.agent import AgentSettings
+from empowerment.data import LogOptions
 from empowerment.files import convert
 from empowerment.model import ModelSettings
 from empowerment.policy import Task, make_goal, parse_goal
@@ -28,8 +29,8 @@ class Experiment:
     module:ID of your own."""
 
     data: str | None = None
-    """Learn the world from this file of trajectories, as `empower collect` writes them. With
-    --env, it replaces the first collection."""
+    """Learn the world from this log, without any environment: what `empower collect` writes, or
+    any format that `empower data` reads. With --env, it replaces the first collection."""
 
     data_env: str | None = None
     """Collect the first data in this environment instead: the same system, started elsewhere."""
@@ -84,6 +85,9 @@ class Experiment:
     model: ModelSettings = field(default_factory=ModelSettings)
     """Hyperparameters of a learnt world."""
 
+    log: Annotated[LogOptions, arg(name="")] = field(default_factory=LogOptions)
+    """What the log does not say itself."""
+
     @property
     def is_learnt(self) -> bool:
         """Whether the world is learnt from data."""
@@ -134,6 +138,11 @@ class Experiment:
                 "Expected the number of steps of a plan where the world is learnt; got auto. "
                 "Choose it by --steps."
             )
+        if self.data is None and (given := self.log.given()):
+            raise ValueError(
+                f"Expected a log that --{given[0]} is about; got none. Add --data LOG."
+            )
+        self.log.check()
         if self.rounds not in ("auto", 0) and self.env is None:
             raise ValueError(
                 "Expected an environment to collect data of further rounds in; got none. Name one "
@@ -225,7 +234,8 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
     for name, read in (("agent", _agent_from_json), ("model", model_from_json)):
         if name in given:
             given[name] = asdict(read(given[name], source))
-    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget.
+    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget,
+    given.setdefault("log", asdict(LogOptions()))  # nor read logs of other formats.
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from empowerment.agent import (
     Comparison,
@@ -18,12 +19,15 @@ from empowerment.controller import write_bundle
 from empowerment.data import (
     Episode,
     Trajectories,
+    action_bounds,
     check,
     check_same_spaces,
     close_environment,
     collect,
     interval_of,
     make_environment,
+    read_log,
+    with_limits,
 )
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
@@ -72,8 +76,11 @@ def train_run(
         log: Receives sentences for the user.
     """
     experiment.check()
-    if experiment.data is not None and experiment.env is not None:
-        check_same_spaces(Trajectories.load(Path(experiment.data)).spaces, experiment.env)
+    given = None
+    if experiment.data is not None and not data_path(folder, 0).exists():
+        given = _read_log(experiment, log)
+        if experiment.env is not None:
+            check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
     if world is not None:
         experiment = replace(experiment, agent=with_steps(experiment.agent, world))
@@ -89,6 +96,8 @@ def train_run(
             task = experiment.task(world.states.names, world.states.angles)
             agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
+            if given is not None:
+                given.save(data_path(folder, 0))
             agent, kept = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
         run.write_manifest(finished=True)
@@ -177,15 +186,24 @@ def _system(experiment: Experiment) -> System:
     return system_of(environment_of(experiment).id if experiment.has_environment else None)
 
 
+def _read_log(experiment: Experiment, log: Log) -> Trajectories:
+    """Read and check the log to learn from, with limits of its actions; nothing is written yet."""
+    data = read_log(str(experiment.data), experiment.log)
+    check(data)
+    spaces = data.spaces
+    if np.isfinite([spaces.action_low, spaces.action_high]).all():
+        return data
+    low, high = action_bounds(data)
+    pairs = zip(spaces.action_names, low.tolist(), high.tolist(), strict=True)
+    found = ", ".join(f"{name} from {least:.4g} to {most:.4g}" for name, least, most in pairs)
+    log(f"Actions are limited to what the log has: {found}. Choose others by --limits.")
+    return with_limits(data, (low, high))
+
+
 def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> None:
-    """Collect the data of the first round, or copy those that are given, if they are missing."""
+    """Collect the data of the first round if they are missing."""
     path = data_path(run.folder, 0)
     if path.exists():
-        return
-    if experiment.data is not None:
-        given = Trajectories.load(Path(experiment.data))
-        check(given)
-        given.save(path)
         return
     collected, report = collect(
         EnvFactory(experiment.data_env or str(experiment.env), experiment.action_repeat),

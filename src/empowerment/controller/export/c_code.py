@@ -11,6 +11,14 @@ import numpy as np
 
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.choices import labels
+from empowerment.controller.export.c_safety import (
+    CONSTANTS,
+    FAULTS,
+    HARNESS as SAFETY_HARNESS,
+    SAFETY,
+    safety_arrays,
+    safety_words,
+)
 from empowerment.controller.export.c_template import (
     ACT,
     ACT_DISCRETE,
@@ -24,28 +32,33 @@ from empowerment.controller.export.c_template import (
     WEIGHTS,
 )
 from empowerment.controller.folding import Layer, fold
+from empowerment.controller.safety import Safety
 
-FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
+FLAGS = (
+    "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion",
+    "-Wsign-conversion", "-Wdouble-promotion", "-Wshadow", "-Wundef",
+)  # fmt: skip
 """Compiler flags under which the code compiles without warnings."""
 
 _PER_LINE = 8
 
 
-def c_files(bundle: Bundle, name: str) -> dict[str, str]:
+def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str, str]:
     """Generate the code.
 
     Args:
         bundle: The controller bundle.
         name: Prefix of every symbol.
+        safety: Fault limits; there is no record in C.
 
     Returns:
         The text of each file, by file name.
     """
     about = bundle.description
-    folded = fold(bundle)
+    folded, safety = fold(bundle), safety or Safety()
     low, high = bundle.limits
     offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
-    vectors = {"offset": offset}
+    vectors = {"offset": offset, **safety_arrays(bundle, safety)}
     if not about.choices:
         vectors |= {
             "middle": bundle.middle,
@@ -87,7 +100,18 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
         "ARRAYS": "\n".join(arrays),
     }
     words["VARIANCE"] = f"{name}_{words['VARIANCE']}"
-    code = _filled(HEADER, {**words, "BODY": _filled(body, words)})
+    words |= safety_words(safety)
+    weights = sum(layer.weight.size for layers in folded.values() for layer in layers)
+    parts = {
+        "BODY": body,
+        "CONSTANTS": CONSTANTS,
+        "SAFETY": SAFETY.replace("@LIMIT@", str(words["LIMIT"])),
+        # An observation that cannot be used costs a second attempt, without it.
+        "PRODUCTS": str(2 * weights),
+        "SOFTPLUSES": str(4 * about.latent_size if about.scales == "softplus" else 0),
+        "BYTES": str(4 * sum(values.size for values in vectors.values())),
+    }
+    code = _filled(HEADER, words | {part: _filled(text, words) for part, text in parts.items()})
     return {f"{name}.h": code, f"{name}_weights.h": _filled(WEIGHTS, words)}
 
 
@@ -112,7 +136,8 @@ class CompiledC:
             raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
         with tempfile.TemporaryDirectory() as folder:
             words = {"NAME": name, "UPPER": name.upper()}
-            for file, text in {**texts, "export.c": _filled(HARNESS, words)}.items():
+            harness = _filled(HARNESS + SAFETY_HARNESS, words)
+            for file, text in {**texts, "export.c": harness}.items():
                 (Path(folder) / file).write_text(text)
             source, library = Path(folder) / "export.c", Path(folder) / "export.so"
             command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
@@ -127,6 +152,32 @@ class CompiledC:
         self._run.argtypes = [single] * 4
         self._time.argtypes = [single, single, ctypes.c_int, double]
         self._about = bundle.description
+        unsigned = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
+        self.reset, self._control = loaded.control_reset, loaded.control
+        self._load, self._counts = loaded.control_load, loaded.control_counts
+        self._control.argtypes = [single, ctypes.c_int, ctypes.c_uint64, single]
+        self._load.argtypes, self._counts.argtypes = [single], [unsigned]
+        loaded.control_init()
+
+    def control(self, observation: np.ndarray | None, now: int) -> tuple[np.ndarray, str | None]:
+        """Control a cycle, with all that watches over it; return the action and the fault."""
+        action = np.empty(self._about.action_size, np.float32)
+        given = np.zeros(self._about.observation_size, np.float32)
+        if observation is not None:
+            given[:] = observation
+        fault = self._control(given, observation is not None, now, action)
+        return action, FAULTS[fault] if fault else None
+
+    def load(self, state: np.ndarray) -> None:
+        """Replace the state of the controller."""
+        self._load(np.ascontiguousarray(state, np.float32))
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of steps, missing observations, missed cycles and faults."""
+        counts = np.zeros(4, np.uint64)
+        self._counts(counts)
+        return counts.tolist()
 
     def __call__(
         self, observation: np.ndarray, memory: np.ndarray

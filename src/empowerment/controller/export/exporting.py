@@ -11,8 +11,14 @@ import numpy as np
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.bundle_io import from_json, to_json
 from empowerment.controller.export.c_code import CompiledC, c_files
-from empowerment.controller.export.validation import Step, Validation, validate
+from empowerment.controller.export.validation import (
+    Step,
+    Validation,
+    validate,
+    validate_safety,
+)
 from empowerment.controller.numpy_engine import NumpyEngine
+from empowerment.controller.safety import Safety
 from empowerment.files import write_atomic
 
 _ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
@@ -20,17 +26,20 @@ FORMATS = tuple(_ENDINGS)
 """Export formats."""
 
 
-def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Path]]:
+def export(
+    bundle: Bundle, format: str, path: Path, *, safety: Safety | None = None
+) -> tuple[Validation, list[Path]]:
     """Write a controller in another format, after validating it against the original.
 
     A step maps an observation and a state to an action and the next state. A state of zeros
     restarts the controller; an observation that is not finite counts as missing. Action limits
-    are enforced; the other safety functions of the controller are not exported.
+    are enforced; the other safety functions are exported to C only.
 
     Args:
         bundle: The controller bundle.
         format: `onnx`, `c` or `npz`.
         path: Output file. For C it ends in `.h`, and `..._weights.h` is written beside it.
+        safety: Fault limits, for C; its record is not exported.
 
     Returns:
         The comparison with the original on a thousand random steps, and the files written.
@@ -42,25 +51,30 @@ def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Pa
         raise ValueError(f"Expected the format to be one of {', '.join(FORMATS)}; got {format!r}.")
     if path.suffix != _ENDINGS[format]:
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
-    files, step = _MAKERS[format](bundle, path)
+    if safety is not None and format != "c":
+        raise ValueError(f"Expected fault limits for the format c only; got {format}.")
+    safety = safety or Safety()
+    files, step = _MAKERS[format](bundle, path, safety)
     validation = validate(bundle, step)
+    if isinstance(step, CompiledC):
+        validate_safety(bundle, step, safety)
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
 
 
-def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
+def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         raise ValueError(
             "Expected the file name to be one that can begin the names of functions (letters, "
             f"digits and underscores); got {path.stem!r}."
         )
-    texts = c_files(bundle, path.stem)
+    texts = c_files(bundle, path.stem, safety)
     files = {path.parent / name: text.encode() for name, text in texts.items()}
     return files, CompiledC(bundle, path.stem, texts)
 
 
-def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
+def _npz(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
     file = io.BytesIO()
     text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
     np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
@@ -84,7 +98,7 @@ def _read_npz(data: bytes, path: Path) -> Bundle:
     return Bundle(from_json(text, b"", path), arrays)
 
 
-def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
+def _onnx(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
     for module in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(module) is None:
             raise ValueError(
@@ -97,7 +111,7 @@ def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     return {path: data}, runtime_step(data)
 
 
-_MAKERS: dict[str, Callable[[Bundle, Path], tuple[dict[Path, bytes], Step]]] = {
+_MAKERS: dict[str, Callable[[Bundle, Path, Safety], tuple[dict[Path, bytes], Step]]] = {
     "c": _c,
     "npz": _npz,
     "onnx": _onnx,
