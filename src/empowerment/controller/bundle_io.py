@@ -14,20 +14,21 @@ from empowerment.files import convert, decode, encode, read_bytes, to_arrays, wr
 WEIGHTS, MANIFEST = "controller.safetensors", "controller.json"
 """Files of a controller bundle in a run folder."""
 
-FORMAT = "empowerment controller, version 3"
+FORMAT = "empowerment controller, version 4"
+_FORMAT_3 = "empowerment controller, version 3"
 _FORMAT_2 = "empowerment controller, version 2"
 _FORMAT_1 = "empowerment controller, version 1"
-"""Before version 3, the SHA-256 was that of the weights alone, and no action was discrete."""
 
+_WEIGHTS_ALONE = (_FORMAT_1, _FORMAT_2)
+"""Versions whose SHA-256 is that of the weights alone."""
+
+_NO_BOUND: dict[str, Any] = {"bound_error": None}
+_NO_CHOICES: dict[str, Any] = {"choices": [], "uniform_share": 0.0, **_NO_BOUND}
 _LEFT_OUT: dict[str, dict[str, Any]] = {
     FORMAT: {},
-    _FORMAT_2: {"choices": [], "uniform_share": 0.0},
-    _FORMAT_1: {
-        "choices": [],
-        "uniform_share": 0.0,
-        "least_scale": 1e-3,
-        "log_scales": [-4.0, 1.0],
-    },
+    _FORMAT_3: _NO_BOUND,
+    _FORMAT_2: _NO_CHOICES,
+    _FORMAT_1: {**_NO_CHOICES, "least_scale": 1e-3, "log_scales": [-4.0, 1.0]},
 }
 """Fields that a version left out, with their values at that time."""
 
@@ -117,7 +118,7 @@ def from_json(text: bytes, data: bytes, path: Path) -> Description:
             f"Expected the weights beside {path} to have {size} bytes, as in it; got {len(data)}. "
             "The file is damaged or was replaced."
         )
-    if digest != (found if version == FORMAT else hashlib.sha256(data).hexdigest()):
+    if digest != (hashlib.sha256(data).hexdigest() if version in _WEIGHTS_ALONE else found):
         raise ValueError(
             f"Expected {path} and its weights to be as they were written; the SHA-256 differs. A "
             "file is damaged or was replaced."
