@@ -105,7 +105,7 @@ def test_many_at_once_are_as_the_reference_one_by_one(kind: str, random: Generat
                 memory[1 + about.latent_size :] = last
             memories[env] = reference_step(bundle, observations[env], memory)[1]
             wanted = reference_bound(bundle, observations[env], memories[env])
-            assert values[env] == pytest.approx(wanted, abs=2e-5)  # Steps add up.
+            assert values[env] == pytest.approx(wanted, abs=3e-6)
 
 
 def test_a_copy_goes_its_own_way(random: Generator):

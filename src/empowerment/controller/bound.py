@@ -8,8 +8,9 @@ from jaxtyping import Bool, Float, Num
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.engine import LARGEST
 from empowerment.controller.folding import Layer, fold
+from empowerment.controller.numpy_engine import swapped
 
-_IN_PLACE = {"identity": None, "relu": lambda value, out: np.maximum(value, 0, out=out)}
+_IN_PLACE = {"identity": None, "relu": lambda value, out: np.maximum(value, 0.0, out=out)}
 _IN_PLACE["tanh"] = np.tanh
 
 Values = Float[np.ndarray, " envs"]
@@ -20,7 +21,8 @@ class BoundTracker:
     """Tracks the states of environments, and evaluates the bound on empowerment there.
 
     Every environment is a column of the arrays. The actions are those of any agent: the policy of
-    the bundle is not used. Without a filter the observation is the state.
+    the bundle is not used. Without a filter the observation is the state. All is computed in double
+    precision, so that it does not matter how many environments there are.
 
     Args:
         bundle: A controller bundle with a bound.
@@ -35,19 +37,19 @@ class BoundTracker:
         self._bundle = bundle
         about, folded = bundle.description, fold(bundle)
         self._num, self._size = num_envs, about.latent_size
-        self._low, self._high = (limit[:, None] for limit in bundle.limits)
-        self._middle, self._choices = bundle.middle[:, None], about.choices
+        self._low, self._high = (limit[:, None].astype(float) for limit in bundle.limits)
+        self._middle, self._choices = bundle.middle[:, None].astype(float), about.choices
         self._firsts = np.cumsum((0, *about.choices[:-1]))
         self._columns = np.arange(num_envs)
-        self._output = np.empty((1, num_envs), np.float32)
+        self._output = np.empty((1, num_envs))
         self._bound = _Network(folded["bound"], self._output)
         self._features = self._bound.inputs[:-1]
-        self._lowest, self._highest = (limit[:, None] for limit in bundle.region)
-        centre = bundle.arrays["states.centre"][:, None]
+        self._lowest, self._highest = (limit[:, None].astype(float) for limit in bundle.region)
+        centre = bundle.arrays["states.centre"][:, None].astype(float)
         if self._size:
             self._make_filter(bundle, folded)
             return
-        self._state = np.zeros((about.observation_size, num_envs), np.float32)
+        self._state = np.zeros((about.observation_size, num_envs))
         self._offset, self._angles = centre, about.angles
         # The columns of the network's input that an axis of the state goes to.
         places = np.arange(about.state_size) + [
@@ -110,10 +112,9 @@ class BoundTracker:
             predicted[...] = self._change
         self._shift(observations)
         self._measurement.run()
-        own, other = self._own, self._other
-        self._square(own)
-        self._square(other)
+        self._square(self._raw_scales)
         # The product of two Gaussians.
+        own, other = self._own, self._other
         np.add(own, other, other)
         np.divide(own, other, own)
         np.subtract(self._measured, predicted, latent)
@@ -135,13 +136,12 @@ class BoundTracker:
         np.subtract(applied, self._middle, applied)
 
     def _shift(self, observations: Rows) -> None:
-        rows = _checked(observations)
-        np.subtract(rows.T, self._offset, self._shifted, casting="same_kind")
+        np.subtract(_checked(observations).T, self._offset, self._shifted)
 
     def _square(self, raw: np.ndarray) -> None:
         """Convert raw outputs of a network to squared scales, in place."""
         if self._softplus:
-            np.logaddexp(raw, 0, out=raw)
+            np.logaddexp(raw, 0.0, out=raw)
             np.add(raw, self._least, out=raw)
             np.multiply(raw, raw, out=raw)
         else:
@@ -152,8 +152,7 @@ class BoundTracker:
         features = self._features
         np.maximum(self._latent, self._lowest, out=features)
         np.minimum(features, self._highest, out=features)
-        self._bound.run()
-        return self._output[0].astype(float)
+        return self._run_bound()
 
     def _evaluate_observed(self, observations: Rows) -> Values:
         state, features = self._state, self._features
@@ -168,25 +167,36 @@ class BoundTracker:
             features[self._places] = state[self._kept]
         else:
             features[...] = state
+        return self._run_bound()
+
+    def _run_bound(self) -> Values:
         self._bound.run()
-        return self._output[0].astype(float)
+        values = self._output[0]
+        if not np.vdot(values, values) < LARGEST:
+            raise ValueError(
+                "Expected observations and actions of which empowerment can be computed; the "
+                f"result is {values.tolist()!r:.80}."
+            )
+        return values.copy()
 
     def _make_filter(self, bundle: Bundle, folded: dict[str, list[Layer]]) -> None:
         about, size, num = bundle.description, self._size, self._num
         self._residual, self._repeats = about.residual, about.num_initial
         self._softplus = about.scales == "softplus"
-        self._least = np.float32(about.least_scale)
-        self._offset = bundle.arrays["observations.offset"][:, None]
-        predicted, measured = (np.empty((2 * size, num), np.float32) for _ in range(2))
-        self._change, self._own = predicted[:size], predicted[size:]
-        self._measured, self._other = measured[:size], measured[size:]
-        self._transition = _Network(folded["transition"], predicted)
-        self._measurement = _Network(folded["measurement"], measured)
+        self._least = about.least_scale
+        self._offset = bundle.arrays["observations.offset"][:, None].astype(float)
+        # Outputs of transition and measurement, with the two raw scales adjacent.
+        output = np.empty((4 * size, num))
+        self._change, self._raw_scales = output[:size], output[size : 3 * size]
+        self._measured = output[3 * size :]
+        self._own, self._other = output[size : 2 * size], output[2 * size : 3 * size]
+        self._transition = _Network(folded["transition"], output[: 2 * size])
+        self._measurement = _Network(swapped(folded["measurement"]), output[2 * size :])
         self._latent = self._transition.inputs[:size]
         self._applied = self._transition.inputs[size:-1]
         self._latent.fill(0.0)
         self._shifted = self._measurement.inputs[:-1]
-        self._predicted, self._recognised = (np.empty((size, num), np.float32) for _ in range(2))
+        self._predicted, self._recognised = (np.empty((size, num)) for _ in range(2))
         self._start = _Network(folded["start"], self._recognised)
         self._recognition = _Network(folded["recognition"], self._start.inputs[:-1])
 
@@ -206,8 +216,8 @@ class _Network:
         num = output.shape[1]
         self._steps, target = [], output
         for layer in reversed(layers):
-            weight = np.concatenate([layer.weight, layer.bias[:, None]], axis=1)
-            self.inputs = np.ones((weight.shape[1], num), np.float32)
+            weight = np.concatenate([layer.weight, layer.bias[:, None]], axis=1, dtype=float)
+            self.inputs = np.ones((weight.shape[1], num))
             self._steps.append((weight.dot, self.inputs, target, _IN_PLACE[layer.activation]))
             target = self.inputs[:-1]
         self._steps.reverse()
@@ -233,7 +243,7 @@ def _restored(
 def _checked(observations: Rows) -> Float[np.ndarray, "envs _"]:
     """Refuse numbers whose squares overflow; the sum of squares is finite only if each one is."""
     if observations.dtype.kind != "f":
-        observations = observations.astype(np.float32)
+        observations = observations.astype(float)
     flat = observations.ravel()
     if not np.vdot(flat, flat) < LARGEST:
         raise ValueError(

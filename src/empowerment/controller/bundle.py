@@ -40,8 +40,8 @@ class Description:
         least_scale: Lower bound of the filter's scales.
         log_scales: Bounds of the logarithm of the policy's scale.
         uniform_share: Share of the uniform distribution among sampled discrete actions.
-        bound_error: Root mean square error of the fit of `bound`, in nats, at states to which it was
-            not fitted, before it was refined; None without that network.
+        bound_error: Root mean square error of `bound` in nats, at states to which it was not fitted
+            and before it was refined; None without that network.
         environment: Gymnasium id of the environment it was trained for, if any.
         interval: Seconds between actions, if known.
         action_repeat: Environment steps for which each action is held.

@@ -1,6 +1,8 @@
 """Reading and writing controller bundles; input is treated as untrusted."""
 
 import hashlib
+import io
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,50 @@ def read_bundle(folder: Path) -> Bundle:
         return Bundle(description, arrays)
     except ValueError as error:
         raise ValueError(f"The controller in {path} is invalid. {error}") from error
+
+
+def to_npz(bundle: Bundle) -> bytes:
+    """Serialise a bundle as one NumPy archive: its arrays, and the manifest as `description`."""
+    file = io.BytesIO()
+    text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
+    np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
+    return file.getvalue()
+
+
+def read_npz(path: Path) -> Bundle:
+    """Read a bundle that was exported as a NumPy archive.
+
+    Raises:
+        ValueError: If the file is missing, too large, damaged or something else.
+    """
+    try:
+        return from_npz(read_bytes(path, most=_LARGEST_WEIGHTS), path)
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"Expected {path} to be an archive that empower export wrote; {error}."
+        ) from error
+
+
+def from_npz(data: bytes, path: Path) -> Bundle:
+    """Parse a NumPy archive as `to_npz` makes it.
+
+    Args:
+        data: The archive.
+        path: Its file, for error messages.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > _LARGEST_WEIGHTS:
+        raise ValueError(
+            f"Expected {path} to have at most {_LARGEST_WEIGHTS} bytes unpacked; got {size}."
+        )
+    with np.load(io.BytesIO(data)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    text = arrays.pop("description").tobytes()
+    return Bundle(from_json(text, b"", path), arrays)
 
 
 def to_json(description: Description, data: bytes) -> bytes:

@@ -32,8 +32,8 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
     - `policy` returns the mean only (unless `scales`), or the logits of discrete actions. It takes
       the unscaled state of the filter; without a filter, observations minus their centre, with
       angles as cosine and sine.
-    - `bound`, if it is there, takes the same input as the policy, of the nearest state in the region
-      of the fit.
+    - `bound`, if it is there, takes the same input as the policy, but of the nearest state in the
+      region of the fit.
     - A sigmoid becomes a tanh of half its argument.
 
     Args:

@@ -1,7 +1,6 @@
 """Export of controllers: generate, validate, and only then write."""
 
 import importlib.util
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
-from empowerment.controller.bundle_io import from_json, to_json
+from empowerment.controller.bundle_io import from_npz, to_npz
 from empowerment.controller.export.c_code import CompiledC, c_files
 from empowerment.controller.export.validation import Step, Validation, validate
 from empowerment.controller.numpy_engine import NumpyEngine
@@ -61,11 +60,8 @@ def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
 
 
 def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
-    file = io.BytesIO()
-    text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
-    np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
-    data = file.getvalue()
-    engine = NumpyEngine(_read_npz(data, path))
+    data = to_npz(bundle)
+    engine = NumpyEngine(from_npz(data, path))  # Read back what is written.
 
     def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         engine.load(memory)
@@ -74,14 +70,6 @@ def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
         return engine.action.copy(), engine.memory.copy()
 
     return {path: data}, step
-
-
-def _read_npz(data: bytes, path: Path) -> Bundle:
-    """Read an archive back, to validate what is written."""
-    with np.load(io.BytesIO(data)) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    text = arrays.pop("description").tobytes()
-    return Bundle(from_json(text, b"", path), arrays)
 
 
 def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
