@@ -129,14 +129,14 @@ def test_a_variance_is_taken_over_all():
         VectorEmpowermentReward(make("continuous", mode), bundle, extrinsic=0.0, **settings)
         for settings in ({}, {"normalise": "variance", "gamma": 0.9})
     )
-    returns, seen, was_over = np.zeros(NUM), [0.0], np.zeros(NUM, bool)
+    returns, seen, was_over, variance = np.zeros(NUM), [0.0], np.zeros(NUM, bool), 1.0
     for found, wanted in zip(follow(normal, mode)[1:], follow(plain, mode)[1:], strict=True):
         returns = np.where(was_over, returns, 0.9 * returns + wanted[1])
         seen += returns[~was_over].tolist()
         variance = (1.0 + np.sum((np.array(seen) - np.mean(seen)) ** 2)) / len(seen)
         np.testing.assert_allclose(found[1], wanted[1] / variance**0.5, rtol=1e-9)
-        assert normal.scale == pytest.approx(variance**0.5)
         was_over = wanted[2] | wanted[3]
+    assert normal.scale == pytest.approx(variance**0.5)
 
 
 @pytest.mark.parametrize(
