@@ -33,6 +33,9 @@ class ExportCommand:
     out: Annotated[Path, arg(metavar="FILE")]
     """The file; for C the header with the step function, the weights go beside it."""
 
+    with_empowerment: bool = False
+    """Export the empowerment of the state too, so that what runs the controller can log it."""
+
     json: bool = False
     """Print the figures as JSON to standard output."""
 
@@ -42,7 +45,12 @@ class ExportCommand:
     def run(self) -> None:
         """Export, and print how exact it is."""
         check_writable(self.out)
-        found, files = export(read_bundle(self.folder), self.format, self.out)
+        found, files = export(
+            read_bundle(self.folder),
+            self.format,
+            self.out,
+            with_empowerment=self.with_empowerment,
+        )
         if self.json:
             names = [str(file) for file in files]
             print(json.dumps({**dataclasses.asdict(found), "files": names}, indent=2))

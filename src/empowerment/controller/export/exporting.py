@@ -12,6 +12,7 @@ from empowerment.controller.bundle_io import from_npz, to_npz
 from empowerment.controller.export.c_code import CompiledC, c_files
 from empowerment.controller.export.validation import Step, Validation, validate
 from empowerment.controller.numpy_engine import NumpyEngine
+from empowerment.controller.reference import reference_bound
 from empowerment.files import write_atomic
 
 _ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
@@ -19,7 +20,9 @@ FORMATS = tuple(_ENDINGS)
 """Export formats."""
 
 
-def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Path]]:
+def export(
+    bundle: Bundle, format: str, path: Path, *, with_empowerment: bool = False
+) -> tuple[Validation, list[Path]]:
     """Write a controller in another format, after validating it against the original.
 
     A step maps an observation and a state to an action and the next state. A state of zeros
@@ -30,17 +33,24 @@ def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Pa
         bundle: The controller bundle.
         format: `onnx`, `c` or `npz`.
         path: Output file. For C it ends in `.h`, and `..._weights.h` is written beside it.
+        with_empowerment: Whether to export the bound on empowerment too: of the state that the step
+            acted in, NaN where that is not known.
 
     Returns:
         The comparison with the original on a thousand random steps, and the files written.
 
     Raises:
-        ValueError: If the export differs or cannot be validated; then nothing is written.
+        ValueError: If the export differs or cannot be validated, or there is no bound to export;
+            then nothing is written.
     """
     if format not in _ENDINGS:
         raise ValueError(f"Expected the format to be one of {', '.join(FORMATS)}; got {format!r}.")
     if path.suffix != _ENDINGS[format]:
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
+    if with_empowerment:
+        bundle.check_bound()
+    else:
+        bundle = bundle.without_bound()
     files, step = _MAKERS[format](bundle, path)
     validation = validate(bundle, step)
     for file, data in files.items():
@@ -61,13 +71,17 @@ def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
 
 def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     data = to_npz(bundle)
-    engine = NumpyEngine(from_npz(data, path))  # Read back what is written.
+    found = from_npz(data, path)  # What is written.
+    engine = NumpyEngine(found)
 
-    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
         engine.load(memory)
         engine.observation = observation
         engine.run(seen=bool(np.isfinite(observation).all()))
-        return engine.action.copy(), engine.memory.copy()
+        result = engine.action.copy(), engine.memory.copy()
+        if not found.description.has_bound:
+            return result
+        return *result, np.array([reference_bound(found, observation, result[1])])
 
     return {path: data}, step
 
