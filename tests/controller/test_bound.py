@@ -148,9 +148,6 @@ def test_a_bound_is_written_and_read(tmp_path: Path):
         found = read_bundle(tmp_path)
         assert found.description == KINDS[kind].description
         assert set(found.arrays) == set(KINDS[kind].arrays)
-        bare = found.without_bound()
-        assert not any(name.startswith("bound") for name in bare.arrays)
-        assert bare.description.bound_error is None
 
 
 def test_a_bundle_without_a_bound_says_so():

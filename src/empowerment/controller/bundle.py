@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -107,12 +107,9 @@ class Description:
             raise ValueError(
                 f"Expected uniform_share to be from 0 to 1; got {self.uniform_share!r:.80}."
             )
-        if self.bound_error is not None and not (
-            _is_number(self.bound_error) and self.bound_error >= 0
-        ):
+        if self.bound_error is not None and not 0 <= self.bound_error < math.inf:
             raise ValueError(
-                f"Expected bound_error to be a number of nats from zero; got "
-                f"{self.bound_error!r:.80}."
+                f"Expected bound_error to be a number of nats from zero; got {self.bound_error}."
             )
         if self.interval is not None and not (_is_number(self.interval) and self.interval > 0):
             raise ValueError(
@@ -263,13 +260,6 @@ class Bundle:
             (self.arrays[f"{network}.{i}.weight"], self.arrays[f"{network}.{i}.bias"], activation)
             for i, activation in enumerate(self.description.networks[network])
         ]
-
-    def without_bound(self) -> "Bundle":
-        """Return the controller without the network for empowerment."""
-        about = self.description
-        networks = {name: layers for name, layers in about.networks.items() if name != "bound"}
-        arrays = {name: a for name, a in self.arrays.items() if not name.startswith("bound.")}
-        return Bundle(replace(about, networks=networks, bound_error=None), arrays)
 
     def check_bound(self) -> None:
         """Refuse a bundle that cannot say how empowered a state is."""

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,12 +51,20 @@ def export(
     if with_empowerment:
         bundle.check_bound()
     else:
-        bundle = bundle.without_bound()
+        bundle = _without_bound(bundle)
     files, step = _MAKERS[format](bundle, path)
     validation = validate(bundle, step)
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
+
+
+def _without_bound(bundle: Bundle) -> Bundle:
+    """Return the controller alone, as earlier versions exported it."""
+    about = bundle.description
+    networks = {name: layers for name, layers in about.networks.items() if name != "bound"}
+    arrays = {name: a for name, a in bundle.arrays.items() if not name.startswith("bound.")}
+    return Bundle(replace(about, networks=networks, bound_error=None), arrays)
 
 
 def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
