@@ -22,6 +22,7 @@ from empowerment.policy import (
     Policy,
     Surrogate,
     Task,
+    fit_bound,
     fit_surrogate,
     train_policy,
     unfitted_surrogate,
@@ -58,7 +59,8 @@ class TrainedAgent:
     Attributes:
         world: The world it was trained in, with actions before the squash.
         channel: Source and planning.
-        surrogate: Fit to their bound; none after joint training.
+        surrogate: Fit to their bound; the policy was trained on it unless jointly with them. Joint
+            runs of earlier versions have none.
         policy: The policy.
         model: Model whose filter estimates the state; none where the state is observed.
         num_agents: Number of alike agents in the environment, each with this policy.
@@ -166,17 +168,11 @@ def train_stages(
 
     # The fit: a network that returns the bound of the trained channel, much faster.
     fit = None
+    sizes = {"num_states": settings.bound_states, "width": settings.width, "depth": settings.depth}
     if not settings.joint:
 
         def surrogate_stage(callback: Callback) -> tuple[Fit, dict[str, Any]]:
-            return fit_surrogate(
-                channel,
-                world,
-                num_states=settings.bound_states,
-                width=settings.width,
-                depth=settings.depth,
-                key=surrogate_key,
-            )
+            return fit_surrogate(channel, world, **sizes, key=surrogate_key)
 
         fit = hooks.stage("surrogate", unfitted(world, settings), surrogate_stage)
 
@@ -205,7 +201,16 @@ def train_stages(
 
     surrogate = None if fit is None else fit.surrogate
     agent = hooks.stage("policy", replace(fresh, surrogate=surrogate), policy_stage)
-    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy, task=task)
+    channel = agent.channel or channel
+    if not settings.joint:
+        return TrainedAgent(world, channel, agent.surrogate, agent.policy, task=task)
+
+    # The policy did not need the fit, but whoever asks for the empowerment of a state does.
+    def bound_stage(callback: Callback) -> tuple[Fit, dict[str, Any]]:
+        return fit_bound(channel, world, **sizes, key=surrogate_key)
+
+    fit = hooks.stage("surrogate", unfitted(world, settings), bound_stage)
+    return TrainedAgent(world, channel, fit.surrogate, agent.policy, task=task)
 
 
 def with_steps(settings: AgentSettings, world: AbstractWorld) -> AgentSettings:

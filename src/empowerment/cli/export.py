@@ -46,6 +46,9 @@ class ExportCommand:
     max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
     """Of C: the largest change of an action from one cycle to the next."""
 
+    with_empowerment: bool = False
+    """Export the empowerment of the state too, so that what runs the controller can log it."""
+
     json: bool = False
     """Print the figures as JSON to standard output."""
 
@@ -57,7 +60,9 @@ class ExportCommand:
         check_writable(self.out)
         bundle = read_bundle(self.folder)
         safety = self._safety(bundle.description.interval)
-        found, files = export(bundle, self.format, self.out, safety=safety)
+        found, files = export(
+            bundle, self.format, self.out, safety=safety, with_empowerment=self.with_empowerment
+        )
         if self.json:
             names = [str(file) for file in files]
             print(json.dumps({**dataclasses.asdict(found), "files": names}, indent=2))

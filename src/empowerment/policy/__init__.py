@@ -12,6 +12,7 @@ from empowerment.policy.surrogate import (
     Evaluated as Evaluated,
     Fit as Fit,
     Surrogate as Surrogate,
+    fit_bound as fit_bound,
     fit_surrogate as fit_surrogate,
     unfitted_surrogate as unfitted_surrogate,
 )

@@ -139,8 +139,8 @@ class _SurrogateFacts(msgspec.Struct):
 
 
 def _surrogate(run: TrainedRun, folder: Path) -> dict[str, float]:
-    """Read how far the surrogate is off, and how much the bound varies over the same states."""
-    if run.agent.surrogate is None:
+    """Read how far the surrogate is off that a policy was trained on, and how the bound varies."""
+    if run.agent.surrogate is None or run.experiment.agent.joint:
         return {}
     path = path_of(folder, "surrogate", run.number)
     facts: _SurrogateFacts = read_about(path, _SurrogateFacts)
@@ -181,8 +181,11 @@ def summarise(figures: dict[str, Any]) -> list[str]:
                 f"bound itself varies by {figures['surrogate_spread']:.3g} nats over them."
             )
         if "surrogate_visited_error" in figures:
+            what = "Refined where the policy goes, it"
+            if "surrogate_error" not in figures:
+                what = "The network that was fitted to the bound"
             sentences.append(
-                "Refined where the policy goes, it is off by "
+                f"{what} is off by "
                 f"{figures['surrogate_visited_error']:.3g} nats along these episodes, and by "
                 f"{figures['surrogate_best_error']:.3g} at the tenth that it takes for the best."
             )

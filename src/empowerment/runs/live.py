@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empowerment.agent.bundle import add_network
+from empowerment.controller.network_arrays import add_network
 from empowerment.data import close_environment, interval_of, make_environment
 from empowerment.environments import WorldEnv
 from empowerment.policy import Surrogate

@@ -12,6 +12,7 @@ from empowerment.agent import (
     AgentSettings,
     PolicyActor,
     TrainedAgent,
+    unfitted,
     untrained_agent,
     untrained_surrogate,
 )
@@ -24,7 +25,7 @@ from empowerment.runs.experiment import Experiment, from_json
 from empowerment.runs.folder import read_manifest
 from empowerment.runs.models import read_model
 from empowerment.runs.stage import named, path_of
-from empowerment.storage import load_arrays, load_tree, read_about, save_tree
+from empowerment.storage import is_saved, load_arrays, load_tree, read_about, save_tree
 from empowerment.worlds import Bounded, Box, Grid
 
 
@@ -146,6 +147,10 @@ def _load_stages(
         agent, surrogate = load_tree(fresh, path), path_of(folder, "surrogate", number)
         return TrainedAgent(world, channel, load_tree(like, surrogate), agent.policy)
     agent = load_tree(replace(fresh, surrogate=like), path)
+    fitted = path_of(folder, "surrogate", number)
+    if settings.joint and is_saved(fitted):  # Earlier versions did not fit one.
+        like = eqx.filter_eval_shape(unfitted, world, settings)
+        agent = replace(agent, surrogate=load_tree(like, fitted).surrogate)
     return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
 
 

@@ -233,6 +233,7 @@ def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path)
         policy=agent.policy,
         world=agent.world,
         model=agent.model,
+        bound=agent.surrogate,
         environment=environment,
         interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
         action_repeat=experiment.action_repeat,

@@ -22,14 +22,19 @@ from empowerment.controller.export.c_safety import (
 from empowerment.controller.export.c_template import (
     ACT,
     ACT_DISCRETE,
+    BOUND,
+    BOUND_HARNESS,
     CHOOSE,
     FILTER,
     FINISH,
     FINISH_DISCRETE,
     HARNESS,
     HEADER,
+    NEAREST_LATENT,
+    NEAREST_OBSERVED,
     NO_FILTER,
     WEIGHTS,
+    WITHIN,
 )
 from empowerment.controller.folding import Layer, fold
 from empowerment.controller.safety import Safety
@@ -67,6 +72,8 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
             "high": high,
             "idle": bundle.idle,
         }
+    if about.has_bound:
+        vectors |= dict(zip(("lowest", "highest"), bundle.region, strict=True))
     for network, layers in folded.items():
         for index, layer in enumerate(layers):
             vectors[f"{network}_{index}_weight"] = layer.weight.T
@@ -96,12 +103,14 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
         "VARIANCE": "softplus(raw)" if about.scales == "softplus" else "square(raw)",
         "RESIDUAL": "memory[1 + i] + " if about.residual else "",
         "NETWORKS": "\n".join(_network(name, each, folded[each]) for each in folded),
-        "FEATURES": _features(about.observation_size, about.angles, name),
+        "FEATURES": _features(about.observation_size, about.angles, "observation[{}]", name),
         "ARRAYS": "\n".join(arrays),
     }
     words["VARIANCE"] = f"{name}_{words['VARIANCE']}"
     words |= safety_words(safety)
-    weights = sum(layer.weight.size for layers in folded.values() for layer in layers)
+    words["BOUND"] = _filled(_bound(bundle, name), words) if about.has_bound else ""
+    stepped = [layers for network, layers in folded.items() if network != "bound"]
+    weights = sum(layer.weight.size for layers in stepped for layer in layers)
     parts = {
         "BODY": body,
         "CONSTANTS": CONSTANTS,
@@ -113,6 +122,16 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
     }
     code = _filled(HEADER, words | {part: _filled(text, words) for part, text in parts.items()})
     return {f"{name}.h": code, f"{name}_weights.h": _filled(WEIGHTS, words)}
+
+
+def _bound(bundle: Bundle, name: str) -> str:
+    """Generate the function that returns empowerment."""
+    about, nearest = bundle.description, NEAREST_LATENT
+    if not about.latent_size:
+        value = f"{name}_within(observation[{{0}}], {name}_lowest[{{0}}], {name}_highest[{{0}}])"
+        features = _features(about.observation_size, about.angles, value, name)
+        nearest = _filled(NEAREST_OBSERVED, {"NEAREST_FEATURES": features})
+    return WITHIN + _filled(BOUND, {"NEAREST": nearest})
 
 
 class CompiledC:
@@ -136,8 +155,8 @@ class CompiledC:
             raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
         with tempfile.TemporaryDirectory() as folder:
             words = {"NAME": name, "UPPER": name.upper()}
-            harness = _filled(HARNESS + SAFETY_HARNESS, words)
-            for file, text in {**texts, "export.c": harness}.items():
+            harness = HARNESS + SAFETY_HARNESS + BOUND_HARNESS * bundle.description.has_bound
+            for file, text in {**texts, "export.c": _filled(harness, words)}.items():
                 (Path(folder) / file).write_text(text)
             source, library = Path(folder) / "export.c", Path(folder) / "export.so"
             command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
@@ -151,6 +170,10 @@ class CompiledC:
         self._run, self._time = loaded.run, loaded.time_steps
         self._run.argtypes = [single] * 4
         self._time.argtypes = [single, single, ctypes.c_int, double]
+        self._value = None
+        if bundle.description.has_bound:
+            self._value = loaded.value
+            self._value.argtypes, self._value.restype = [single] * 2, ctypes.c_float
         self._about = bundle.description
         unsigned = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self.reset, self._control = loaded.control_reset, loaded.control
@@ -179,14 +202,14 @@ class CompiledC:
         self._counts(counts)
         return counts.tolist()
 
-    def __call__(
-        self, observation: np.ndarray, memory: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Make a step."""
+    def __call__(self, observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Make a step; see `Step`."""
         action = np.empty(self._about.action_size, np.float32)
         after = np.empty(self._about.memory_size, np.float32)
         self._run(observation, memory, action, after)
-        return action, after
+        if self._value is None:
+            return action, after
+        return action, after, np.array([self._value(observation, after)], np.float32)
 
     def times(self, observation: np.ndarray, count: int) -> np.ndarray:
         """Measure the duration of steps called from C, in seconds."""
@@ -241,8 +264,15 @@ def _network(name: str, network: str, layers: list[Layer]) -> str:
     return "\n".join([head, *buffers, *lines, "}", ""])
 
 
-def _features(size: int, angles: tuple[int, ...], name: str) -> str:
-    """Generate the policy's input from an observation, without a filter."""
+def _features(size: int, angles: tuple[int, ...], value: str, name: str) -> str:
+    """Generate the input of a network from an observation, without a filter.
+
+    Args:
+        size: Number of axes.
+        angles: Those that are angles.
+        value: Expression for the value of another axis, with a place for its number.
+        name: Prefix of every symbol.
+    """
     lines, place = [], 0
     for axis in range(size):
         if axis in angles:
@@ -250,6 +280,6 @@ def _features(size: int, angles: tuple[int, ...], name: str) -> str:
             lines.append(f"  input[{place + 1}] = sinf(observation[{axis}]);")
             place += 2
         else:
-            lines.append(f"  input[{place}] = observation[{axis}] - {name}_offset[{axis}];")
+            lines.append(f"  input[{place}] = {value.format(axis)} - {name}_offset[{axis}];")
             place += 1
     return "\n".join(lines)

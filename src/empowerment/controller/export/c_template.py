@@ -113,9 +113,40 @@ static inline int @NAME@_step(const float *observation, const float *state, floa
   memcpy(next_state, memory, sizeof memory);
   return used;
 }
-
+@BOUND@
 @SAFETY@
 #endif
+"""
+
+BOUND = """
+/* Empowerment, in nats, of the state that a step acted in: after it, from its observation and its
+   next state. NAN where that state is not known: before the first observation and, in controllers
+   without a filter, where the observation is missing. */
+static inline float @NAME@_empowerment(const float *observation, const float *state) {
+  float input[@UPPER@_WIDEST], value;
+  int i;
+  if (!(state[0] > 0.5f)) return NAN;
+@NEAREST@
+  @NAME@_bound(input, &value);
+  return value;
+}
+"""
+"""The bound at the nearest state in the region of its fit."""
+
+NEAREST_LATENT = """\
+  (void)observation;
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++)
+    input[i] = @NAME@_within(state[1 + i], @NAME@_lowest[i], @NAME@_highest[i]);"""
+
+NEAREST_OBSERVED = """\
+  for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++)
+    if (!isfinite(observation[i])) return NAN;
+@NEAREST_FEATURES@"""
+
+WITHIN = """
+static inline float @NAME@_within(float value, float low, float high) {
+  return value < low ? low : value > high ? high : value;
+}
 """
 
 HARNESS = """\
@@ -143,6 +174,14 @@ void time_steps(const float *observation, float *state, int count, double *times
 }
 """
 """Shared library that calls the code, for validation."""
+
+BOUND_HARNESS = """
+float value(const float *observation, const float *state);
+
+float value(const float *observation, const float *state) {
+  return @NAME@_empowerment(observation, state);
+}
+"""
 
 FINISH = """\
   float relative[@UPPER@_ACTION_SIZE];
