@@ -53,17 +53,19 @@ def export(
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
     if safety is not None and format != "c":
         raise ValueError(f"Expected fault limits for the format c only; got {format}.")
-    safety = safety or Safety()
-    files, step = _MAKERS[format](bundle, path, safety)
-    validation = validate(bundle, step)
-    if isinstance(step, CompiledC):
-        validate_safety(bundle, step, safety)
+    if format == "c":
+        files, step = _c(bundle, path, safety or Safety())
+        validation = validate(bundle, step)
+        validate_safety(bundle, step, safety or Safety())
+    else:
+        files, step = _OTHERS[format](bundle, path)
+        validation = validate(bundle, step)
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
 
 
-def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], CompiledC]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         raise ValueError(
             "Expected the file name to be one that can begin the names of functions (letters, "
@@ -74,7 +76,7 @@ def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], S
     return files, CompiledC(bundle, path.stem, texts)
 
 
-def _npz(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     file = io.BytesIO()
     text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
     np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
@@ -98,7 +100,7 @@ def _read_npz(data: bytes, path: Path) -> Bundle:
     return Bundle(from_json(text, b"", path), arrays)
 
 
-def _onnx(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     for module in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(module) is None:
             raise ValueError(
@@ -111,8 +113,7 @@ def _onnx(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes]
     return {path: data}, runtime_step(data)
 
 
-_MAKERS: dict[str, Callable[[Bundle, Path, Safety], tuple[dict[Path, bytes], Step]]] = {
-    "c": _c,
+_OTHERS: dict[str, Callable[[Bundle, Path], tuple[dict[Path, bytes], Step]]] = {
     "npz": _npz,
     "onnx": _onnx,
 }
