@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ def by_c(bundle: Bundle, safety: Safety, spell: Spell) -> Trace:
 
 
 ENGINES: dict[str, Callable[[Bundle, Safety, Spell], Trace]] = {
-    "numpy": lambda *given: by_python(*given, "numpy"),
-    "numba": lambda *given: by_python(*given, "numba"),
+    "numpy": partial(by_python, engine="numpy"),
+    "numba": partial(by_python, engine="numba"),
     "c": by_c,
 }
 

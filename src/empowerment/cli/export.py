@@ -95,12 +95,12 @@ class ExportCommand:
             raise ValueError(
                 f"Expected --safe-action to be numbers between commas; got {self.safe_action!r}."
             ) from None
-        most = {} if self.max_missing is None else {"max_missing": self.max_missing}
+        most = Safety.max_missing if self.max_missing is None else self.max_missing
         return Safety(
+            max_missing=most,
             safe_action=action,
             interval=1 / self.rate if self.rate else interval,
             max_change=self.max_change,
-            **most,
         )
 
 

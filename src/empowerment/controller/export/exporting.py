@@ -62,15 +62,17 @@ def export(
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
     if safety is not None and format != "c":
         raise ValueError(f"Expected fault limits for the format c only; got {format}.")
-    safety = safety or Safety()
     if with_empowerment:
         bundle.check_bound()
     else:
         bundle = _without_bound(bundle)
-    files, step = _MAKERS[format](bundle, path, safety)
-    validation = validate(bundle, step)
-    if isinstance(step, CompiledC):
-        validate_safety(bundle, step, safety)
+    if format == "c":
+        files, step = _c(bundle, path, safety or Safety())
+        validation = validate(bundle, step)
+        validate_safety(bundle, step, safety or Safety())
+    else:
+        files, step = _OTHERS[format](bundle, path)
+        validation = validate(bundle, step)
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
@@ -84,7 +86,7 @@ def _without_bound(bundle: Bundle) -> Bundle:
     return Bundle(replace(about, networks=networks, bound_error=None), arrays)
 
 
-def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], CompiledC]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         raise ValueError(
             "Expected the file name to be one that can begin the names of functions (letters, "
@@ -95,7 +97,7 @@ def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], S
     return files, CompiledC(bundle, path.stem, texts)
 
 
-def _npz(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     data = to_npz(bundle)
     found = from_npz(data, path)  # What is written.
     engine = NumpyEngine(found)
@@ -112,7 +114,7 @@ def _npz(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes],
     return {path: data}, step
 
 
-def _onnx(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], Step]:
+def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     for module in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(module) is None:
             raise ValueError(
@@ -125,8 +127,7 @@ def _onnx(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes]
     return {path: data}, runtime_step(data)
 
 
-_MAKERS: dict[str, Callable[[Bundle, Path, Safety], tuple[dict[Path, bytes], Step]]] = {
-    "c": _c,
+_OTHERS: dict[str, Callable[[Bundle, Path], tuple[dict[Path, bytes], Step]]] = {
     "npz": _npz,
     "onnx": _onnx,
 }
