@@ -122,7 +122,7 @@ int main(void) {
   int i;
   for (i = 0; i < 4; i++) {
     robot_step(o, s, a, s);
-    printf("%.9g ", robot_empowerment(o, s));
+    printf("%.9g ", (double)robot_empowerment(o, s));
   }
   return 0;
 }
