@@ -25,6 +25,7 @@ from empowerment.data import (
     interval_of,
     make_environment,
 )
+from empowerment.devices import use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
@@ -134,16 +135,17 @@ def _train_round(
     if number == 0:
         _gather(run, experiment, progress, seed)
     parts = load_data(run.folder, number, experiment.agents)
-    model = train_model(
-        run,
-        experiment.model,
-        parts,
-        number=number,
-        start=None if before is None else before.model,
-        seed=seed,
-        progress=progress,
-        key=model_key,
-    )
+    with use_devices(experiment.devices):
+        model = train_model(
+            run,
+            experiment.model,
+            parts,
+            number=number,
+            start=None if before is None else before.model,
+            seed=seed,
+            progress=progress,
+            key=model_key,
+        )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
     trained = _train(run, experiment, number, world, progress, tuple(keys))
@@ -165,7 +167,9 @@ def _train(
         words = system.describe(at.model.policy, world) if stage == "policy" else ""
         return f"{at.history[-1][1]['bound']:.3f} nats{words}"
 
-    return train_stages(world, experiment.agent, RunHooks(run, number, progress, latest), *keys)
+    hooks = RunHooks(run, number, progress, latest)
+    with use_devices(experiment.devices):
+        return train_stages(world, experiment.agent, hooks, *keys)
 
 
 def _system(experiment: Experiment) -> System:
