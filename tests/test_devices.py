@@ -53,6 +53,7 @@ def test_devices_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
         main(["train", "pendulum", "--devices", "64", "--out", str(tmp_path / "run")])
     assert stop.value.code == 2
     assert "Expected 64 devices; this machine has" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_batches_that_cannot_be_shared(monkeypatch: pytest.MonkeyPatch):

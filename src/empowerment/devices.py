@@ -12,15 +12,9 @@ _AXIS = "batch"
 _T = TypeVar("_T")
 
 
-@contextlib.contextmanager
-def use_devices(count: int) -> Iterator[None]:
-    """Spread batches over the first devices; parameters are on each of them.
-
-    Raises:
-        ValueError: If there are not so many.
-    """
+def check_devices(count: int) -> None:
+    """Raise a `ValueError` if there are not so many devices."""
     if count == 1:
-        yield
         return
     found = jax.devices()
     if count > len(found):
@@ -28,7 +22,17 @@ def use_devices(count: int) -> Iterator[None]:
             f"Expected {count} devices; this machine has {len(found)} ({found[0].platform}). Cores "
             "count as devices by XLA_FLAGS=--xla_force_host_platform_device_count=N."
         )
-    mesh = jax.make_mesh((count,), (_AXIS,), axis_types=(AxisType.Auto,), devices=found[:count])
+
+
+@contextlib.contextmanager
+def use_devices(count: int) -> Iterator[None]:
+    """Spread batches over the first devices; parameters are on each of them."""
+    check_devices(count)
+    if count == 1:
+        yield
+        return
+    devices = jax.devices()[:count]
+    mesh = jax.make_mesh((count,), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
     with jax.set_mesh(mesh):
         yield
 

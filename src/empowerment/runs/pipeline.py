@@ -25,7 +25,7 @@ from empowerment.data import (
     interval_of,
     make_environment,
 )
-from empowerment.devices import use_devices
+from empowerment.devices import check_devices, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
@@ -72,6 +72,7 @@ def train_run(
         log: Receives sentences for the user.
     """
     experiment.check()
+    check_devices(experiment.devices)
     if experiment.data is not None and experiment.env is not None:
         check_same_spaces(Trajectories.load(Path(experiment.data)).spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
