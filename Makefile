@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit slow fuzz mutants check docs bench reproduce lock clean
+.PHONY: help setup demo test lint format type unit slow browser-test fuzz mutants check docs bench reproduce lock clean
 
 help:  ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## Install everything into .venv, including .venv/bin/empower
 
@@ -43,6 +43,10 @@ unit: setup  ## Run the tests on two workers, without the slow ones
 slow: setup  ## Run only the slow tests
 	$(BIN)/pytest -n 2 --dist loadfile -m slow
 
+browser-test: setup  ## Test the page of a report in Chromium, which has to be installed (some minutes)
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[browser]'
+	$(BIN)/pytest tests/in_browser.py
+
 fuzz: setup  ## Run the tests with a random seed, which is printed; EMPOWERMENT_SEED repeats one
 	@seed=$${EMPOWERMENT_SEED:-$$($(BIN)/python -c 'import random; print(random.getrandbits(31))')}; \
 	echo "Random seed $$seed; repeat with: EMPOWERMENT_SEED=$$seed make fuzz"; \
@@ -57,13 +61,14 @@ check: test slow docs  ## What a commit must pass
 docs: setup  ## Build the documentation; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, channel, policy, model, environments and controller
+bench: setup  ## Time the judges, channel, policy, model, environments, controller and readers
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
 	$(BIN)/python -m benchmarks.model speed
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.controller
+	$(BIN)/python -m benchmarks.readers
 
 PRESET ?=
 SUITE ?=

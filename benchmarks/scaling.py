@@ -7,10 +7,9 @@ import argparse
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 
-from empowerment.runs import LEARNT, evaluate_run, train_run
+from empowerment.runs import Experiment, evaluate_run, train_run
 
 
 class Clock:
@@ -32,7 +31,7 @@ def main() -> None:
     parser.add_argument("environment", nargs="?", default="Pendulum-v1")
     parser.add_argument("--budget", default="full", choices=("smoke", "full"))
     options = parser.parse_args()
-    experiment = replace(LEARNT, env=options.environment, rounds=0).with_budget(options.budget)
+    experiment = Experiment(env=options.environment, rounds=0).with_budget(options.budget)
     clock = Clock()
     with tempfile.TemporaryDirectory() as here:
         folder = Path(here) / "run"

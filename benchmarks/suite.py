@@ -26,7 +26,7 @@ from empowerment.data import (
     spaces_of,
 )
 from empowerment.errors import EmpowermentError
-from empowerment.runs import Experiment, load_run, read_manifest, train_run
+from empowerment.runs import Experiment, read_manifest, train_run
 from empowerment.runs.loading import data_path
 from empowerment.systems import System, system_of
 
@@ -85,7 +85,7 @@ def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, obje
     spent, manifest = _seconds() - before, read_manifest(folder)
     number, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
     data = [Trajectories.load(data_path(folder, each)).num_transitions for each in range(number)]
-    environment = _Returns(make_environment(load_run(folder).environment))
+    environment = _Returns(make_environment(run.environment))
     actors: dict[str, Actor] = {
         "policy": run.agent.actor(),
         "random": RandomActor(spaces_of(environment, name)),

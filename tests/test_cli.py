@@ -1,7 +1,6 @@
 """The command line, end to end: files in, files out, and one sentence for every mistake."""
 
 import csv
-import dataclasses
 import io
 import json
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 from empowerment.capacity import discrete_empowerment, exact_landscape, gaussian_empowerment
 from empowerment.cli import main, parse
 from empowerment.cli.train import for_arguments
-from empowerment.runs import LEARNT, PRESETS
+from empowerment.runs import PRESETS, Experiment
 from empowerment.worlds import WORLDS, Ball, Grid, Pendulum
 
 GAUSSIAN = ("landscape", "pendulum", "--estimator", "gaussian", "--steps", "2")
@@ -271,7 +270,8 @@ def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture
     main(["report", str(run), "--grid", "3x3"])
     assert "report.html" in capsys.readouterr().err
     page = (run / "report.html").read_text()
-    assert "http" not in page
+    assert "://" not in page
+    assert "<h2>Try it</h2>" in page
     assert page.count("data:image/png;base64") == 5
     assert "data:video/mp4;base64" in page
     for name in ("landscape", "landscapes", "snapshots", "certificate", "training"):
@@ -314,7 +314,7 @@ def test_the_output_folder_does_not_choose_the_preset(name: str):
     words = ["--env", "Pendulum-v1", "--out", name]
     parsed = parse(command, "train", words)
     assert parsed.experiment is None
-    assert parsed.settings == dataclasses.replace(LEARNT, env="Pendulum-v1")
+    assert parsed.settings == Experiment(env="Pendulum-v1")
     assert command.command_line == f"empower train --env Pendulum-v1 --out {name}"
     words = [name, "--out", "runs/mine", "--seed", "3"]
     assert parse(for_arguments(words), "train", words).settings == PRESETS[name].experiment

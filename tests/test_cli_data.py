@@ -131,7 +131,7 @@ def test_a_table_becomes_data(folder: Path, capsys: pytest.CaptureFixture[str]):
     ]
     (folder / "log.csv").write_text("\n".join(["run,t,angle,torque,fell", *rows]))
     words = "data log.csv --observations angle --actions torque --episode run --terminated fell"
-    more = "--time t --action-low=-2 --action-high 2 --out log.npz"
+    more = "--time t --limits=-2:2 --out log.npz"
     told = said(capsys, *words.split(), *more.split())
     assert "The data are in log.npz." in told
     data = Trajectories.load(folder / "log.npz")
@@ -158,10 +158,10 @@ def test_a_table_becomes_data(folder: Path, capsys: pytest.CaptureFixture[str]):
         ("collect Pendulum-v1 --steps 9 --out a.npz --hang-timeout 0", "timeout to be positive"),
         ("data none.npz", "none.npz"),
         ("data notes.txt", "to be a file of trajectories"),
-        ("data minari:some/data-v0", "Minari to be installed"),
+        ("data minari:some/data-v0", "minari to be installed"),
         ("data log.csv", "--observations and --actions"),
-        ("data log.csv --observations a --actions u --action-low x", "between commas; got 'x'"),
-        ("data a.npz --actions u", "--actions for a table"),
+        ("data log.csv --observations a --actions u --limits x", "LOW:HIGH for each action; got"),
+        ("data a.npz --actions u", "--actions for a log of the format csv"),
     ],
 )
 def test_mistakes_end_in_one_sentence(
@@ -173,6 +173,7 @@ def test_mistakes_end_in_one_sentence(
 ):
     monkeypatch.setitem(sys.modules, "minari", None)
     (folder / "notes.txt").write_text("these are no data")
+    (folder / "log.csv").write_text("a,u\n0,0\n1,1\n2,0\n")
     told = said(capsys, *words.split(), code=2)
     assert what in told
     assert told.startswith("empower: ")

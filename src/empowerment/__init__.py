@@ -28,6 +28,10 @@ if TYPE_CHECKING:  # The same names as in the table below, for type checkers.
         make_channel as make_channel, train_channel as train_channel,
     )
     from empowerment.controller import Controller as Controller
+    from empowerment.controller.reward import (
+        EmpowermentReward as EmpowermentReward,
+        VectorEmpowermentReward as VectorEmpowermentReward,
+    )
     from empowerment.data import (
         Episode as Episode, Trajectories as Trajectories, collect as collect,
     )
@@ -62,6 +66,7 @@ _MODULES = {
     "gaussian_empowerment water_filling",
     "channel": "certify empowerment information_bound make_channel train_channel",
     "controller": "Controller",
+    "controller.reward": "EmpowermentReward VectorEmpowermentReward",
     "data": "Episode Trajectories collect",
     "distributions": "Gaussian Uniform",
     "environments": "WorldEnv",

@@ -6,7 +6,7 @@ _PACKAGES = {
     "mujoco": "mujoco",
     "onnx": "onnx onnxruntime",
     "fast": "numba",
-    "readers": "pyarrow minari",
+    "readers": "pyarrow minari rosbags h5py",
     "ray": "ray",
     "submitit": "submitit",
 }

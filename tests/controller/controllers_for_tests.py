@@ -1,5 +1,6 @@
 """Controllers of random weights, of every kind; made without compiling anything."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,22 @@ def discrete_bundle(
             arrays[f"{name}.{index}.weight"] = 2 * random.normal(size=shape) / shape[1] ** 0.5
             arrays[f"{name}.{index}.bias"] = 0.1 * random.normal(size=shape[0])
     return Bundle(about, {name: array.astype(np.float32) for name, array in arrays.items()})
+
+
+def with_bound(bundle: Bundle, seed: int = 0, width: int = 16) -> Bundle:
+    """The same with a bound, of random weights and a few nats."""
+    random, about = np.random.default_rng(seed), bundle.description
+    networks = {**about.networks, "bound": ("tanh", "identity")}
+    about = dataclasses.replace(about, networks=networks, bound_error=0.02)
+    in_size = about.sizes()["bound"][0]
+    arrays = {
+        "bound.0.weight": 2 * random.normal(size=(width, in_size)) / in_size**0.5,
+        "bound.0.bias": 0.1 * random.normal(size=width),
+        "bound.1.weight": random.normal(size=(1, width)) / width**0.5,
+        "bound.1.bias": np.array([2.0]),
+    }
+    single = {name: array.astype(np.float32) for name, array in arrays.items()}
+    return Bundle(about, {**bundle.arrays, **single})
 
 
 def by_engine(bundle: Bundle, name: EngineName) -> Step:

@@ -19,6 +19,7 @@ from empowerment.controller.controller import EngineName
 from empowerment.controller.export import export
 from empowerment.controller.export.validation import validate
 from empowerment.controller.reference import reference_step
+from empowerment.files import encode
 
 VERSION_1 = "empowerment controller, version 1"
 
@@ -27,7 +28,7 @@ def to_version_1(folder: Path, **others: Any) -> None:
     """Rewrite a manifest as version 1 had it, and add other fields."""
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["least_scale"], manifest["log_scales"], manifest["choices"]
-    del manifest["uniform_share"]
+    del manifest["uniform_share"], manifest["bound_error"]
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     manifest |= {"format": VERSION_1, "num_first": manifest.pop("num_initial"), "sha256": digest}
     manifest |= others
@@ -48,13 +49,30 @@ def test_version_2_is_still_read(tmp_path: Path):
     write_bundle(filter_bundle(), tmp_path)
     newer = read_bundle(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
-    del manifest["choices"], manifest["uniform_share"]
+    del manifest["choices"], manifest["uniform_share"], manifest["bound_error"]
     manifest["format"] = "empowerment controller, version 2"
     manifest["sha256"] = hashlib.sha256((tmp_path / WEIGHTS).read_bytes()).hexdigest()
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
     assert read_bundle(tmp_path).description == newer.description
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "choices": []}))
     with pytest.raises(ValueError, match="of version 2; got the unexpected choices"):
+        read_bundle(tmp_path)
+
+
+def test_version_3_is_still_read_and_has_no_bound(tmp_path: Path):
+    write_bundle(filter_bundle(), tmp_path)
+    newer = read_bundle(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    del manifest["bound_error"], manifest["sha256"]
+    manifest["format"] = "empowerment controller, version 3"
+    digest = hashlib.sha256((tmp_path / WEIGHTS).read_bytes() + encode(manifest)).hexdigest()
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "sha256": digest}))
+    older = read_bundle(tmp_path)
+    assert older.description == newer.description
+    with pytest.raises(ValueError, match="with a bound on empowerment; this one was written"):
+        older.check_bound()
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "sha256": "0" * 64}))
+    with pytest.raises(ValueError, match="SHA-256 differs"):
         read_bundle(tmp_path)
 
 

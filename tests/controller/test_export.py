@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from controllers_for_tests import filter_bundle, pendulum_bundle
+from controllers_for_tests import discrete_bundle, filter_bundle, pendulum_bundle, with_bound
 from numpy.random import Generator
 
 from empowerment.cli import main
@@ -16,8 +16,10 @@ from empowerment.controller import Bundle, Controller, write_bundle
 from empowerment.controller.bundle_io import from_json
 from empowerment.controller.export import FORMATS, export
 from empowerment.controller.export.c_code import FLAGS, CompiledC, c_files
+from empowerment.controller.export.exporting import _OTHERS
 from empowerment.controller.export.onnx_graph import OPSET, onnx_model
-from empowerment.controller.export.validation import validate
+from empowerment.controller.export.validation import Step, validate
+from empowerment.controller.reference import reference_bound, reference_step
 
 ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
 KINDS: dict[str, Bundle] = {
@@ -28,6 +30,13 @@ KINDS: dict[str, Bundle] = {
     "many first": filter_bundle(num_initial=3),
     "pendulum": pendulum_bundle(),
 }
+
+
+def step_of(bundle: Bundle, format: str, path: Path) -> Step:
+    """The step of an export, without a comparison with the original."""
+    if format == "c":
+        return CompiledC(bundle, path.stem, c_files(bundle, path.stem))
+    return _OTHERS[format](bundle, path)[1]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -43,6 +52,90 @@ def test_an_export_is_the_same_as_the_original(
     assert 0 < found.largest_error < 2e-6
     assert 0 < found.p50 <= found.p99
     assert files == sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+
+
+BOUNDS: dict[str, Bundle] = {
+    "filter": with_bound(KINDS["filter"]),
+    "published": with_bound(KINDS["published"]),
+    "pendulum": with_bound(KINDS["pendulum"]),
+    "choices": with_bound(discrete_bundle((3, 2), latent=4)),
+    "angles": with_bound(discrete_bundle((2,), angles=(1, 3))),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_empowerment_is_exported_too(
+    format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("empowerment.controller.export.validation.NUM_STEPS", 150)
+    bundle, path = BOUNDS[kind], tmp_path / f"it{ENDINGS[format]}"
+    found, _ = export(bundle, format, path, with_empowerment=True)
+    assert found.largest_error < 1e-5
+    # And with another bound it is not the same: it was compared.
+    other = with_bound(bundle, seed=1)
+    step = step_of(other, format, path)
+    with pytest.raises(ValueError, match="off by"):
+        validate(bundle, step)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", ["filter", "pendulum"])
+def test_a_state_that_is_not_known_has_no_empowerment(format: str, kind: str, tmp_path: Path):
+    bundle = BOUNDS[kind]
+    step = step_of(bundle, format, tmp_path / f"it{ENDINGS[format]}")
+    missing = np.full(bundle.description.observation_size, np.nan, np.float32)
+    memory = np.zeros(bundle.description.memory_size, np.float32)
+    _, memory, value = step(missing, memory)
+    assert np.isnan(value).all()
+    _, memory, value = step(np.zeros_like(missing), memory)
+    assert np.isfinite(value).all()
+    assert value.shape == (1,)
+    _, memory, value = step(missing, memory)
+    assert np.isfinite(value).all() == (kind == "filter")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_empowerment_is_exported_only_if_asked_for(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("empowerment.controller.export.validation.NUM_STEPS", 10)
+    ending = ENDINGS[format]
+    for name, kind in (("with", BOUNDS["filter"]), ("without", KINDS["filter"])):
+        export(kind, format, tmp_path / name / f"it{ending}")
+    for file in (tmp_path / "with").iterdir():
+        assert file.read_bytes() == (tmp_path / "without" / file.name).read_bytes()
+    with pytest.raises(ValueError, match="a bound on empowerment"):
+        export(KINDS["filter"], format, tmp_path / f"it{ending}", with_empowerment=True)
+    assert not (tmp_path / f"it{ending}").exists()
+
+
+def test_a_program_in_c_knows_how_empowered_it_is(tmp_path: Path):
+    write_bundle(BOUNDS["filter"], tmp_path / "run")
+    words = ["export", str(tmp_path / "run"), "--format", "c", "--with-empowerment", "--out"]
+    main([*words, str(tmp_path / "robot.h")])
+    (tmp_path / "main.c").write_text("""
+#include <stdio.h>
+#include "robot.h"
+int main(void) {
+  float o[ROBOT_OBSERVATION_SIZE] = {0.1f}, s[ROBOT_STATE_SIZE] = {0}, a[ROBOT_ACTION_SIZE];
+  int i;
+  for (i = 0; i < 4; i++) {
+    robot_step(o, s, a, s);
+    printf("%.9g ", robot_empowerment(o, s));
+  }
+  return 0;
+}
+""")
+    command = ["cc", *FLAGS, "-o", "program", "main.c", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run(tmp_path / "program", capture_output=True, text=True, check=True).stdout
+    bundle, memory, wanted = BOUNDS["filter"], np.zeros(7), []
+    observation = np.array([0.1, 0, 0, 0, 0])
+    for _ in range(4):
+        memory = reference_step(bundle, observation, memory)[1]
+        wanted.append(reference_bound(bundle, observation, memory))
+    np.testing.assert_allclose(np.array(said.split(), float), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -70,7 +163,7 @@ def test_c_has_symbols_of_its_own_and_no_allocation():
     code = "".join(texts.values())
     assert set(texts) == {"left_arm.h", "left_arm_weights.h"}
     assert not re.search(r"\b(malloc|calloc|realloc|free|alloca)\b", code)
-    assert re.findall(r"#include <(\w+)\.h>", code) == ["math", "string"]
+    assert re.findall(r"#include <(\w+)\.h>", code) == ["math", "stddef", "stdint", "string"]
     defined = re.findall(r"^static (?:inline|const) \w+ \*?(\w+)", code, re.MULTILINE)
     assert defined
     assert all(name.startswith("left_arm_") for name in defined)
@@ -93,7 +186,7 @@ int main(void) {
   int i;
   for (i = 0; i < 5; i++) one_step(o, s, a, s);
   two_step(p, t, b, t);
-  printf("%.9g %.9g %.9g\\n", a[0], a[1], b[0]);
+  printf("%.9g %.9g %.9g\\n", (double)a[0], (double)a[1], (double)b[0]);
   return 0;
 }
 """)

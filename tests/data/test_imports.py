@@ -1,6 +1,5 @@
 """Data from elsewhere: no transition across episodes, and mistakes in one sentence."""
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,14 +14,16 @@ from pyarrow import parquet
 from worlds_for_tests import Counting
 
 from empowerment.data import (
+    LogOptions,
     Trajectories,
     check,
     from_arrays,
     from_minari,
-    from_table,
     from_vector,
+    read_log,
     summarise,
 )
+from empowerment.data.readers.tables import read_csv
 
 
 def assert_whole(data: Trajectories):
@@ -141,8 +142,8 @@ def test_arrays_are_cut_where_episodes_end():
     assert data.about["gaps"] == 0
 
 
-def test_a_jump_of_the_clock_cuts_an_episode():
-    times = np.array([0, 0.1, 0.2, 0.7, 0.8, 0.75, 0.85])
+def test_a_jump_or_restart_of_the_clock_cuts_an_episode():
+    times = np.array([0, 0.1, 0.2, 0.7, 0.8, 0.0, 0.1])
     rows = np.arange(7.0)[:, None]
     data = from_arrays(rows, rows, times=times)
     assert [each.observations[:, 0].tolist() for each in data.episodes] == [
@@ -151,7 +152,7 @@ def test_a_jump_of_the_clock_cuts_an_episode():
         [5, 6],
     ]
     assert data.about["interval"] == pytest.approx(0.1)
-    assert "the clock jumps 2 times, and episodes were cut there" in summarise(data).notes
+    assert "the clock jumps 1 times, and episodes were cut there" in summarise(data).notes
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,10 @@ def test_a_jump_of_the_clock_cuts_an_episode():
         ({"terminated": [0]}, "terminated to have a row for each of 4"),
         ({"observations": np.zeros(4)}, r"rows of numbers; got the shape \(4,\)"),
         ({"episode": [1, 2, 1, 1]}, "episode to be together; those of episode 1 are not"),
-        ({"times": [3, 2, 1, 0]}, "times to increase"),
+        ({"times": [3, 2, 1, 0]}, "an episode to have two rows or more"),
+        ({"times": [0, 2, 1, 3]}, "times to increase; row 2 goes back to 1 s from 2 s"),
+        ({"times": [0, 1, 1, 2]}, "times to increase; row 2 repeats 1 s"),
+        ({"times": [0, 1, np.nan, 2]}, "times to be finite; row 2 has nan"),
         ({"observations": np.zeros((0, 2)), "actions": np.zeros((0, 1))}, "at least one row"),
     ],
 )
@@ -180,14 +184,14 @@ a,0.2,,z,,true
 b,5.0,0.4,x,0.5,
 b,5.1,0.5,x,,0
 """
-COLUMNS: dict[str, Any] = {"observations": ["angle"], "actions": ["torque"], "episode": "run"}
+COLUMNS: dict[str, Any] = {"observations": "angle", "actions": "torque", "episode": "run"}
 
 
 def test_csv_with_named_columns(tmp_path: Path):
     path = tmp_path / "log.csv"
     path.write_text(TABLE)
     columns: dict[str, Any] = COLUMNS | {"terminated": "done", "time": "t"}
-    data = from_table(path, **columns, action_low=[-2.0], action_high=[2.0])
+    data = read_log(path, LogOptions(**columns, limits="-2:2"))
     first, second = data.episodes
     np.testing.assert_allclose(first.observations[:, 0], [0.1, 0.2, np.nan])
     np.testing.assert_allclose(first.actions[:, 0], [1, -1])
@@ -205,12 +209,11 @@ def test_csv_with_named_columns(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "changes", "what"),
     [
-        (TABLE, {"observations": ["angel"]}, "angel is missing from run, t, angle, other"),
-        (TABLE, {"observations": ["other"]}, "to be a number; got 'x' in line 2"),
+        (TABLE, {"observations": "angel"}, "angel is missing from run, t, angle, other"),
+        (TABLE, {"observations": "other"}, "to be a number; got 'x' in line 2"),
         (TABLE, {"terminated": "t"}, "flags .* to be 0 or 1; got '0.1' in line 3"),
-        (TABLE, {"actions": []}, "columns of observations and of actions"),
-        (TABLE, {"action_low": [1.0, 2.0]}, "a number for each of 1 names"),
-        (TABLE, {"max_bytes": 10}, "at most 10 bytes"),
+        (TABLE, {"actions": ","}, "columns of observations and of actions"),
+        (TABLE, {"limits": "1:2,1:2"}, "one pair LOW:HIGH of finite numbers, or 1 for"),
         ("angle,torque,run\n", {}, "at least one row"),
         ("", {}, "missing from an empty file"),
         ("angle,torque,run,run\n1,2,3,4\n", {}, "each column once; got run twice"),
@@ -221,16 +224,13 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path, text: str, changes: 
     path = tmp_path / "log.csv"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=what):
-        from_table(path, **COLUMNS | changes)
+        read_log(path, LogOptions(**COLUMNS | changes))
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(ValueError, match="pyarrow to be installed"):
-        from_table(tmp_path / "log.parquet", observations=["a"], actions=["b"])
-    with pytest.raises(ValueError, match=r"empowerment\[readers\]"):
-        from_minari("some/dataset-v0")
+def test_a_table_that_is_too_large_is_refused(tmp_path: Path):
+    (tmp_path / "log.csv").write_text(TABLE)
+    with pytest.raises(ValueError, match="at most 10 bytes"):
+        read_csv(str(tmp_path / "log.csv"), LogOptions(**COLUMNS), max_bytes=10)
 
 
 def test_parquet_is_read_like_csv(tmp_path: Path):
@@ -242,14 +242,11 @@ def test_parquet_is_read_like_csv(tmp_path: Path):
     }
     parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
     (tmp_path / "log.csv").write_text("x,u,run,done\n1,1,a,0\n,2,a,\n3,,a,1\n")
-    names = {"observations": ["x"], "actions": ["u"], "episode": "run", "terminated": "done"}
-    one, other = (from_table(tmp_path / f"log.{end}", **names) for end in ("parquet", "csv"))
+    names = LogOptions(observations="x", actions="u", episode="run", terminated="done")
+    one, other = (read_log(tmp_path / f"log.{end}", names) for end in ("parquet", "csv"))
     np.testing.assert_array_equal(one.episodes[0].observations, other.episodes[0].observations)
     np.testing.assert_array_equal(one.episodes[0].actions, other.episodes[0].actions)
     assert one.episodes[0].terminated
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not enough")
-    with pytest.raises(ValueError, match="table of numbers"):
-        from_table(tmp_path / "bad.parquet", **names)
 
 
 class FakeMinari:

@@ -26,6 +26,7 @@ from empowerment.agent.training import (
     TrainedAgent as TrainedAgent,
     train_agent as train_agent,
     train_stages as train_stages,
+    unfitted as unfitted,
     untrained_agent as untrained_agent,
     untrained_surrogate as untrained_surrogate,
     with_steps as with_steps,

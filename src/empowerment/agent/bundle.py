@@ -3,19 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from empowerment.controller.bundle import Bundle, Description
+from empowerment.controller.network_arrays import add_network, in_nats
 from empowerment.model import DVBF
 from empowerment.model.dvbf import LEAST_SCALE
-from empowerment.networks import Network
-from empowerment.policy import Policy
+from empowerment.policy import Policy, Surrogate
 from empowerment.policy.base import LOG_SCALES, UNIFORM_SHARE
 from empowerment.worlds import Bounded, Box
-
-_ACTIVATIONS = {jnp.tanh: "tanh", jax.nn.relu: "relu", jax.nn.sigmoid: "sigmoid"}
 
 
 def to_bundle(
@@ -23,6 +19,7 @@ def to_bundle(
     policy: Policy,
     world: Bounded,
     model: DVBF | None,
+    bound: Surrogate | None = None,
     about: Mapping[str, Any] | None = None,
     observation_names: tuple[str, ...] | None = None,
     environment: str | None = None,
@@ -35,6 +32,7 @@ def to_bundle(
         policy: The policy; the controller takes its mean action.
         world: The world it was trained in; its action limits are the controller's.
         model: Model whose filter estimates the state; none where the state is observed.
+        bound: Fit to the bound on empowerment, by which the controller knows how empowered it is.
         about: Further facts, for people, in JSON.
         observation_names: Names of the observed numbers; by default those of the world, or
             numbered where there is a model.
@@ -51,7 +49,13 @@ def to_bundle(
             "states.half_width": 0.5 * (states.high - states.low),
         },
     )
-    _add(networks, arrays, "policy", policy.network)
+    add_network(networks, arrays, "policy", policy.network)
+    if bound is not None:
+        if not _is_same_region(bound.states, states):
+            raise ValueError(
+                "Expected the bound to be fitted in the region of the policy's states; got another."
+            )
+        add_network(networks, arrays, "bound", in_nats(bound))
     if observation_names is None:
         observation_names = states.names
         if model is not None:
@@ -59,12 +63,12 @@ def to_bundle(
             observation_names = tuple(f"observation {axis}" for axis in range(size))
     if model is not None:
         size = model.latent_size
-        _add(networks, arrays, "recognition", model.recognition, np.arange(size))
-        _add(networks, arrays, "start", model.start)
+        add_network(networks, arrays, "recognition", model.recognition, np.arange(size))
+        add_network(networks, arrays, "start", model.start)
         # The prior scale of the transition is not needed.
         rows = np.r_[0:size, 2 * size : 3 * size]
-        _add(networks, arrays, "transition", model.transition_network, rows)
-        _add(networks, arrays, "measurement", model.measurement_network)
+        add_network(networks, arrays, "transition", model.transition_network, rows)
+        add_network(networks, arrays, "measurement", model.measurement_network)
         for name in ("observations", "actions"):
             scaling = getattr(model, name)
             arrays |= {f"{name}.offset": scaling.offset, f"{name}.scale": scaling.scale}
@@ -86,6 +90,7 @@ def to_bundle(
         least_scale=LEAST_SCALE,
         log_scales=LOG_SCALES,
         uniform_share=UNIFORM_SHARE if choices else 0.0,
+        bound_error=None if bound is None else float(bound.error),
         about=dict(about or {}),
     )
     return Bundle(description, {name: np.asarray(a, np.float32) for name, a in arrays.items()})
@@ -99,18 +104,7 @@ def _action_names(actions: Box) -> tuple[str, ...]:
     return tuple(actions.names[first].partition("=")[0] for first in firsts)
 
 
-def _add(
-    networks: dict[str, tuple[str, ...]],
-    arrays: dict[str, Any],
-    name: str,
-    network: Network,
-    rows: np.ndarray | None = None,
-) -> None:
-    """Add a network layer by layer, or only some rows of its output."""
-    last = len(network.layers) - 1
-    networks[name] = (_ACTIVATIONS[network.activation],) * last + ("identity",)
-    for index, layer in enumerate(network.layers):
-        weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
-        if index == last and rows is not None:
-            weight, bias = weight[rows], bias[rows]
-        arrays |= {f"{name}.{index}.weight": weight, f"{name}.{index}.bias": bias}
+def _is_same_region(one: Box, other: Box) -> bool:
+    """Return whether two boxes have the same limits and angles."""
+    limits = zip((one.low, one.high), (other.low, other.high), strict=True)
+    return one.angles == other.angles and all(np.array_equal(a, b) for a, b in limits)

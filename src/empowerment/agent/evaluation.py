@@ -109,12 +109,15 @@ def evaluate_policy(
         states = states_of(agent, paths)
         chosen = np.random.default_rng(seed).integers(0, len(states), _NUM_EVALUATED)
         bounds = bounds_at(agent, states[chosen], seed)
-        figures = {
+        figures: dict[str, Any] = {
             "empowerment_mean": float(bounds.mean()),
             "survived_fraction": float(np.mean([not path.terminated for path in paths])),
             "episode_length_mean": float(lengths.mean()),
             "episode_length_median": float(np.median(lengths)),
         }
+        if agent.task is not None:
+            rewards = [task_rewards(agent, path) for path in paths]
+            figures["task_reward_mean"] = float(np.concatenate(rewards).mean())
         if agent.surrogate is not None:
             fitted = np.asarray(_fitted_at(agent.surrogate, jnp.asarray(states[chosen], float)))
             off = fitted - bounds
@@ -210,6 +213,16 @@ def states_of(agent: TrainedAgent, paths: Sequence[Episode]) -> Float[np.ndarray
             for each, path in zip(np.asarray(states), paths, strict=True)
         ]
     )
+
+
+def task_rewards(agent: TrainedAgent, path: Episode) -> Float[np.ndarray, " rewards"]:
+    """Return the rewards of the task of an agent along an episode, of all agents."""
+    assert agent.task is not None
+    count = agent.num_agents
+    observations = path.observations.reshape(path.length + 1, count, -1)
+    actions = _encoded(path.actions, agent).reshape(path.length, count, -1)
+    own = [agent.task.reward_along(observations[:, at], actions[:, at]) for at in range(count)]
+    return np.stack(own, axis=1).ravel()
 
 
 def _encoded(actions: Float[np.ndarray, "steps action"], agent: TrainedAgent) -> np.ndarray:

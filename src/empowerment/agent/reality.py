@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from empowerment.agent.evaluation import bounds_at, states_of
+from empowerment.agent.evaluation import bounds_at, states_of, task_rewards
 from empowerment.agent.training import TrainedAgent
 from empowerment.data import Episode
-from empowerment.policy import Policy
-from empowerment.types import Key, State
+from empowerment.policy import Policy, Task
+from empowerment.types import Key, Scalar, State
 from empowerment.worlds import Bounded
 
 _NUM_STATES = 256
@@ -38,10 +39,17 @@ class Outcome:
     Attributes:
         empowerment: Mean bound over all steps of an episode, none after its end, in nats.
         length: Mean number of steps before the end.
+        gain: Mean of what is gained, with a task; what is left after an end stays as it is.
     """
 
     empowerment: float
     length: float
+    gain: float | None = None
+
+    @property
+    def worth(self) -> float:
+        """What a policy ascends: gain with a task, empowerment without."""
+        return self.empowerment if self.gain is None else self.gain
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,9 @@ class Comparison:
         imagined: What the last round imagines.
         real: What really happened after each round.
         longest: Number of steps of the longest episode of all.
-        spread: Standard deviation of the bound over the states of the data, in nats.
-        survives: Whether no real episode of the last round ended, though random ones do.
+        spread: Standard deviation of the worth of the states of the data, in nats.
+        survives: Whether no real episode of the last round ended, though random ones do, and there
+            is nothing else to improve.
     """
 
     imagined: Outcome
@@ -64,20 +73,20 @@ class Comparison:
 
     @property
     def best(self) -> int:
-        """The round after which real empowerment was highest; the first of equals."""
-        return int(np.argmax([each.empowerment for each in self.real]))
+        """The round whose real episodes were worth most; the first of equals."""
+        return int(np.argmax([each.worth for each in self.real]))
 
     @property
     def agrees(self) -> bool:
         """Whether what the last round imagined is what happened."""
-        off = self.imagined.empowerment - self.real[-1].empowerment
+        off = self.imagined.worth - self.real[-1].worth
         return abs(off) <= _AGREE * self.spread
 
     @property
     def improves(self) -> bool:
         """Whether the last round is better than all before it."""
-        before = [each.empowerment for each in self.real[:-1]]
-        return not before or self.real[-1].empowerment > max(before) + _BETTER * self.spread
+        before = [each.worth for each in self.real[:-1]]
+        return not before or self.real[-1].worth > max(before) + _BETTER * self.spread
 
     @property
     def is_settled(self) -> bool:
@@ -114,13 +123,13 @@ def compare(
     ]
     sample = jax.vmap(lambda key: agent.world.state_distribution().sample(key=key))
     anywhere = np.asarray(sample(jax.random.split(jax.random.key(seed), _NUM_STATES)))
-    spread = float(bounds_at(agent, anywhere, seed).std())
+    spread = float(_worth(agent, anywhere, seed).std())
     dead = None
     if ends:
         dead = float(bounds_at(agent, _some(np.concatenate(ends), seed), seed).mean())
     alive = real[-1].empowerment * longest / real[-1].length
     imagined = _imagined(agent, longest, alive, dead, seed)
-    survives = can_end and not any(path.terminated for path in rounds[-1])
+    survives = can_end and not any(path.terminated for path in rounds[-1]) and agent.task is None
     return Comparison(imagined, tuple(real), longest, spread, survives)
 
 
@@ -142,20 +151,59 @@ def _real(
     steps = sum(path.length for path in paths)
     share = steps / sum(longest if path.terminated else path.length for path in paths)
     bounds = bounds_at(agent, _some(alive, seed), seed)
-    return Outcome(float(bounds.mean()) * share, longest * share)
+    mean = float(bounds.mean()) * share
+    if agent.task is None:
+        return Outcome(mean, longest * share)
+    paid = [task_rewards(agent, path) for path in paths]
+    # Where an episode has ended, everything stays as it is.
+    rest = [
+        (longest - path.length) * path.terminated * rewards[-agent.num_agents :].mean()
+        for path, rewards in zip(paths, paid, strict=True)
+    ]
+    total = sum(rewards.sum() / agent.num_agents for rewards in paid) + sum(rest)
+    return Outcome(mean, longest * share, _gain(agent.task, mean, float(total) / steps * share))
 
 
 def _imagined(
     agent: TrainedAgent, longest: int, alive: float, dead: float | None, seed: int
 ) -> Outcome:
     """Judge imagined episodes: over where the bound is nearer to that of real ends than alive."""
-    states = np.asarray(_imagine(agent.policy, agent.world, key=jax.random.key(seed)))
+    imagined = _imagine(agent.policy, agent.world, agent.task, key=jax.random.key(seed))
+    states, rewards = map(np.asarray, imagined)
     states = states[:longest].reshape(-1, states.shape[-1])
     bounds = bounds_at(agent, _some(states, seed), seed)
     lasts = np.ones(len(bounds), bool)
     if dead is not None and dead < alive:
         lasts = bounds > 0.5 * (dead + alive)
-    return Outcome(float(np.mean(bounds * lasts)), float(longest * lasts.mean()))
+    mean = float(np.mean(bounds * lasts))
+    gain = None
+    if agent.task is not None:
+        gain = _gain(agent.task, mean, float(rewards[:longest].mean()))
+    return Outcome(mean, float(longest * lasts.mean()), gain)
+
+
+def _gain(task: Task, bound: float, reward: float) -> float:
+    """Return what is gained for a mean bound and a mean reward."""
+    return float(task.gain(np.asarray(bound), np.asarray(reward)))
+
+
+def _worth(
+    agent: TrainedAgent, states: Float[np.ndarray, "states state"], seed: int
+) -> Float[np.ndarray, " states"]:
+    """Return what states are worth: the bound there, and the reward of doing nothing there."""
+    bounds = bounds_at(agent, states, seed)
+    if agent.task is None:
+        return bounds
+    rewards = _rewards(agent.task, agent.world, states)
+    return agent.task.gain(bounds, np.asarray(rewards))
+
+
+@eqx.filter_jit
+def _rewards(
+    task: Task, world: Bounded, states: Float[Array | np.ndarray, "states state"]
+) -> Float[Array, " states"]:
+    action = world.squash(jnp.zeros(world.actions.size))
+    return jax.vmap(lambda state: task.reward_at(world, state, action))(jnp.asarray(states, float))
 
 
 def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndarray, "some state"]:
@@ -164,15 +212,23 @@ def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndar
 
 
 @eqx.filter_jit
-def _imagine(policy: Policy, world: Bounded, *, key: Key) -> Float[Array, "times episodes state"]:
-    """Imagine episodes by the mean action, from the initial states of the world."""
+def _imagine(
+    policy: Policy, world: Bounded, task: Task | None, *, key: Key
+) -> tuple[Float[Array, "times episodes state"], Float[Array, "times episodes"]]:
+    """Imagine episodes by the mean action, from the initial states of the world; with rewards."""
     start_key, path_key = jax.random.split(key)
 
     def step(states: Float[Array, "episodes state"], key: Key):
-        def one(state: State, key: Key) -> State:
-            return world.transition(state, policy(state).mean).sample(key=key)
+        def one(state: State, key: Key) -> tuple[State, Scalar]:
+            action = policy(state).mean
+            after = world.transition(state, action).sample(key=key)
+            paid = jnp.zeros(())
+            if task is not None:
+                paid = task.reward_at(world, after, world.squash(action))
+            return after, paid
 
-        return jax.vmap(one)(states, jax.random.split(key, _NUM_IMAGINED)), states
+        after, paid = jax.vmap(one)(states, jax.random.split(key, _NUM_IMAGINED))
+        return after, (states, paid)
 
     start_keys = jax.random.split(start_key, _NUM_IMAGINED)
     starts = jax.vmap(lambda key: world.initial().sample(key=key))(start_keys)

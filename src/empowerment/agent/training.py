@@ -21,6 +21,8 @@ from empowerment.policy import (
     Fit,
     Policy,
     Surrogate,
+    Task,
+    fit_bound,
     fit_surrogate,
     train_policy,
     unfitted_surrogate,
@@ -57,10 +59,12 @@ class TrainedAgent:
     Attributes:
         world: The world it was trained in, with actions before the squash.
         channel: Source and planning.
-        surrogate: Fit to their bound; none after joint training.
+        surrogate: Fit to their bound; the policy was trained on it unless jointly with them. Joint
+            runs of earlier versions have none.
         policy: The policy.
         model: Model whose filter estimates the state; none where the state is observed.
         num_agents: Number of alike agents in the environment, each with this policy.
+        task: What counted beside empowerment.
     """
 
     world: Bounded
@@ -69,6 +73,7 @@ class TrainedAgent:
     policy: Policy
     model: DVBF | None = None
     num_agents: int = 1
+    task: Task | None = None
 
     def act(self, state: State) -> Action:
         """Return the mean action at a state, within its limits; the likeliest discrete one."""
@@ -105,6 +110,7 @@ def train_agent(
     world: AbstractWorld,
     settings: AgentSettings = DEFAULTS,
     *,
+    task: Task | None = None,
     hooks: Hooks | None = None,
     key: Key,
 ) -> TrainedAgent:
@@ -119,10 +125,12 @@ def train_agent(
     Args:
         world: Any world; `Bounded` squashes its actions if they are not squashed yet.
         settings: Hyperparameters.
+        task: What counts beside empowerment.
         hooks: Where stages are observed and stored; nowhere by default.
         key: Consumed.
     """
-    return train_stages(world, settings, hooks or _NoHooks(), *jax.random.split(key, 3))
+    keys = jax.random.split(key, 3)
+    return train_stages(world, settings, hooks or _NoHooks(), *keys, task=task)
 
 
 def train_stages(
@@ -132,6 +140,8 @@ def train_stages(
     channel_key: Key,
     surrogate_key: Key,
     policy_key: Key,
+    *,
+    task: Task | None = None,
 ) -> TrainedAgent:
     """Train channel, fit and policy, one after the other, each with a key of its own."""
     settings.check()
@@ -158,17 +168,11 @@ def train_stages(
 
     # The fit: a network that returns the bound of the trained channel, much faster.
     fit = None
+    sizes = {"num_states": settings.bound_states, "width": settings.width, "depth": settings.depth}
     if not settings.joint:
 
         def surrogate_stage(callback: Callback) -> tuple[Fit, dict[str, Any]]:
-            return fit_surrogate(
-                channel,
-                world,
-                num_states=settings.bound_states,
-                width=settings.width,
-                depth=settings.depth,
-                key=surrogate_key,
-            )
+            return fit_surrogate(channel, world, **sizes, key=surrogate_key)
 
         fit = hooks.stage("surrogate", unfitted(world, settings), surrogate_stage)
 
@@ -189,6 +193,7 @@ def train_stages(
             horizon=settings.horizon,
             learning_rate=settings.learning_rate,
             discount=settings.discount,
+            task=task,
             callback=callback,
             key=policy_key,
         )
@@ -196,7 +201,16 @@ def train_stages(
 
     surrogate = None if fit is None else fit.surrogate
     agent = hooks.stage("policy", replace(fresh, surrogate=surrogate), policy_stage)
-    return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
+    channel = agent.channel or channel
+    if not settings.joint:
+        return TrainedAgent(world, channel, agent.surrogate, agent.policy, task=task)
+
+    # The policy did not need the fit, but whoever asks for the empowerment of a state does.
+    def bound_stage(callback: Callback) -> tuple[Fit, dict[str, Any]]:
+        return fit_bound(channel, world, **sizes, key=surrogate_key)
+
+    fit = hooks.stage("surrogate", unfitted(world, settings), bound_stage)
+    return TrainedAgent(world, channel, fit.surrogate, agent.policy, task=task)
 
 
 def with_steps(settings: AgentSettings, world: AbstractWorld) -> AgentSettings:
@@ -214,6 +228,7 @@ def untrained_channel(world: Bounded, settings: AgentSettings, *, key: Key) -> A
         steps=settings.num_steps,
         width=settings.width,
         depth=settings.depth,
+        trial_updates=settings.channel_updates,
         key=key,
     )
 

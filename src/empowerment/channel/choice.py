@@ -36,6 +36,7 @@ def make_channel(
     steps: int,
     width: int = 128,
     depth: int = 2,
+    trial_updates: int = _TRIAL_UPDATES,
     key: Key,
 ) -> AbstractChannel:
     """Build an untrained channel for a world.
@@ -49,6 +50,7 @@ def make_channel(
         steps: The number of actions in a plan.
         width: The size of hidden layers.
         depth: The number of hidden layers; ignored by a codebook.
+        trial_updates: Most updates after which families are compared.
         key: Consumed.
 
     Returns:
@@ -86,17 +88,20 @@ def make_channel(
     made = _compiled(_make_codebook(world, inputs, sizes, known), inputs, sizes, channel_key)
     if family == "codebook" or known or world.actions.choices:
         return made
-    return _tighter((made, _compiled(intent, inputs, sizes, channel_key)), world, key=trial_key)
+    both = made, _compiled(intent, inputs, sizes, channel_key)
+    return _tighter(both, world, min(trial_updates, _TRIAL_UPDATES), key=trial_key)
 
 
-def _tighter(channels: tuple[AbstractChannel, ...], world: Bounded, *, key: Key) -> AbstractChannel:
+def _tighter(
+    channels: tuple[AbstractChannel, ...], world: Bounded, num_updates: int, *, key: Key
+) -> AbstractChannel:
     """Return the channel whose bound is the largest after a short training of each."""
     train_key, state_key, draw_key = jax.random.split(key, 3)
     states = sample_states(world, None, _NUM_JUDGED, key=state_key)
     keys = jax.random.split(draw_key, _NUM_JUDGED)
 
     def bound(channel: AbstractChannel) -> float:
-        trained = train_channel(channel, world, num_updates=_TRIAL_UPDATES, key=train_key).model
+        trained = train_channel(channel, world, num_updates=num_updates, key=train_key).model
         return float(empowerment_at(trained, world, states, keys).mean())
 
     return max(channels, key=bound)

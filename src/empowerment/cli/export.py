@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log
-from empowerment.controller import read_bundle
+from empowerment.controller import Safety, read_bundle
 from empowerment.controller.export import export
 from empowerment.files import check_writable
 
@@ -33,6 +34,21 @@ class ExportCommand:
     out: Annotated[Path, arg(metavar="FILE")]
     """The file; for C the header with the step function, the weights go beside it."""
 
+    rate: Annotated[float | None, arg(metavar="HZ")] = None
+    """Of C: the control rate, from which late cycles are told; by default that of the run."""
+
+    safe_action: Annotated[str | None, arg(metavar="U,...")] = None
+    """Of C: the action after a fault; by default the admissible one closest to zero."""
+
+    max_missing: int | None = None
+    """Of C: the number of consecutive missing observations that is a fault; 10 by default."""
+
+    max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
+    """Of C: the largest change of an action from one cycle to the next."""
+
+    with_empowerment: bool = False
+    """Export the empowerment of the state too, so that what runs the controller can log it."""
+
     json: bool = False
     """Print the figures as JSON to standard output."""
 
@@ -42,7 +58,11 @@ class ExportCommand:
     def run(self) -> None:
         """Export, and print how exact it is."""
         check_writable(self.out)
-        found, files = export(read_bundle(self.folder), self.format, self.out)
+        bundle = read_bundle(self.folder)
+        safety = self._safety(bundle.description.interval)
+        found, files = export(
+            bundle, self.format, self.out, safety=safety, with_empowerment=self.with_empowerment
+        )
         if self.json:
             names = [str(file) for file in files]
             print(json.dumps({**dataclasses.asdict(found), "files": names}, indent=2))
@@ -57,3 +77,31 @@ class ExportCommand:
                 "their actions were not compared."
             )
         log(f"The export is in {' and '.join(map(str, files))}.")
+
+    def _safety(self, interval: float | None) -> Safety | None:
+        """Return the fault limits of an export to C; other formats have none."""
+        given = [name for name in _OF_C if getattr(self, name) is not None]
+        if self.format != "c":
+            if given:
+                name = given[0].replace("_", "-")
+                raise ValueError(f"Expected --{name} for the format c only; got {self.format}.")
+            return None
+        if self.rate is not None and not 0 < self.rate < math.inf:
+            raise ValueError(f"Expected --rate to be positive and finite; got {self.rate}.")
+        try:
+            words = self.safe_action.split(",") if self.safe_action is not None else None
+            action = None if words is None else tuple(map(float, words))
+        except ValueError:
+            raise ValueError(
+                f"Expected --safe-action to be numbers between commas; got {self.safe_action!r}."
+            ) from None
+        most = Safety.max_missing if self.max_missing is None else self.max_missing
+        return Safety(
+            max_missing=most,
+            safe_action=action,
+            interval=1 / self.rate if self.rate else interval,
+            max_change=self.max_change,
+        )
+
+
+_OF_C = ("rate", "safe_action", "max_missing", "max_change")

@@ -8,19 +8,27 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli.console import log, show_progress
 from empowerment.report import read_evaluation
-from empowerment.runs import refresh_manifest, report_run, summarise
+from empowerment.runs import (
+    UNFINISHED,
+    compare_runs,
+    read_manifest,
+    refresh_manifest,
+    report_run,
+    summarise,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportCommand:
-    """Draw a run as one page, report.html, that opens from disk.
+    """Draw a run as one page, report.html, that opens from disk; or compare several runs.
 
     What the page needs and the folder does not have yet is computed first: the landscapes, the
-    evaluation, and one episode.
+    evaluation, and one episode. Of a run that is not finished, what there is is drawn. Several runs
+    get a page each, and one with all of them side by side.
     """
 
-    folder: Annotated[Positional[Path], arg(metavar="RUN")]
-    """The run folder."""
+    folders: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN [RUN ...]")]
+    """The run folder, or those of the runs to compare."""
 
     env: Annotated[str | None, arg(metavar="ENV")] = None
     """The environment of the run again, to allow the import of its module, if it is module:ID."""
@@ -28,19 +36,40 @@ class ReportCommand:
     grid: Annotated[str, arg(metavar="NxM")] = "21x21"
     """Number of states along each axis of the landscapes."""
 
+    out: Annotated[Path, arg(metavar="PAGE")] = Path("comparison.html")
+    """The page that compares several runs."""
+
     debug: bool = False
     """Show the traceback of an error."""
 
     @property
     def interrupted(self) -> str:
         """What to say after Ctrl-C."""
-        return f"Interrupted; what was complete is in {self.folder}. Run it again for the rest."
+        where = ", ".join(map(str, self.folders))
+        return f"Interrupted; what was complete is in {where}. Run it again for the rest."
 
     def run(self) -> None:
         """Compute what is missing, then draw from files only."""
-        with show_progress(self.folder.name) as progress:
-            page = report_run(self.folder, grid=self.grid, env=self.env, progress=progress)
-        for sentence in summarise(read_evaluation(self.folder)):
+        if not self.folders:
+            raise ValueError("Expected at least one run folder; got none.")
+        if len({folder.resolve() for folder in self.folders}) < len(self.folders):
+            raise ValueError("Expected different runs to compare; got one of them twice.")
+        unfinished = [folder for folder in self.folders if not self._report(folder)]
+        if len(self.folders) > 1:
+            if unfinished:
+                raise ValueError(f"Expected finished runs to compare; {unfinished[0]} is not.")
+            page = compare_runs(self.folders, self.out)
+            log(f"The comparison is in {page}: open it in a browser.")
+
+    def _report(self, folder: Path) -> bool:
+        """Draw one run; return whether it is finished."""
+        with show_progress(folder.name) as progress:
+            page = report_run(folder, grid=self.grid, env=self.env, progress=progress)
+        if not read_manifest(folder)["finished"]:
+            log(f"{UNFINISHED} It is {page}.")
+            return False
+        for sentence in summarise(read_evaluation(folder)):
             log(sentence)
-        refresh_manifest(self.folder)
+        refresh_manifest(folder)
         log(f"The report is in {page}: open it in a browser.")
+        return True

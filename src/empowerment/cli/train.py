@@ -13,9 +13,11 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli import parse
 from empowerment.cli.console import log, show_progress
-from empowerment.runs import LEARNT, PRESETS, Experiment, train_run
+from empowerment.runs import PRESETS, Experiment, train_run
 
 _PRESETS = "; ".join(f"{name}: {preset.about}" for name, preset in PRESETS.items())
+
+_DEFAULTS = Experiment()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ class TrainCommand:
     debug: bool = False
     """Show the traceback of an error."""
 
-    settings: Annotated[Experiment, arg(name="")] = LEARNT
+    settings: Annotated[Experiment, arg(name="")] = _DEFAULTS
     """The settings; the defaults are those of the preset."""
 
     command_line: ClassVar[str | None] = None
@@ -98,7 +100,7 @@ def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:
         name = parse(TrainCommand, "train", words).experiment
     if name is None and len(words) < len(arguments):  # As in `empower train pendulum --help`.
         name = next((word for word in words[:1] if word in PRESETS), None)
-    defaults = PRESETS[name].experiment if name in PRESETS else LEARNT
+    defaults = PRESETS[name].experiment if name in PRESETS else _DEFAULTS
 
     @dataclasses.dataclass(frozen=True)
     class Named(TrainCommand):

@@ -30,7 +30,7 @@ class Description:
         low: Lower limit of each axis of an action.
         high: Upper limit of each axis of an action.
         angles: Axes of the policy's input that are angles, in radians.
-        networks: Activation of each layer, by network.
+        networks: Activation of each layer, by network; `bound` is there where empowerment is.
         choices: Number of choices of each column of a discrete action, which is the index of one,
             from 0; empty if actions are continuous.
         latent_size: Number of axes of the filter's state; 0 without a filter.
@@ -40,6 +40,8 @@ class Description:
         least_scale: Lower bound of the filter's scales.
         log_scales: Bounds of the logarithm of the policy's scale.
         uniform_share: Share of the uniform distribution among sampled discrete actions.
+        bound_error: Root mean square error of `bound` in nats, at states to which it was not fitted
+            and before it was refined; None without that network.
         environment: Gymnasium id of the environment it was trained for, if any.
         interval: Seconds between actions, if known.
         action_repeat: Environment steps for which each action is held.
@@ -60,6 +62,7 @@ class Description:
     least_scale: float = 1e-3
     log_scales: tuple[float, float] = (-4.0, 1.0)
     uniform_share: float = 0.0
+    bound_error: float | None = None
     environment: str | None = None
     interval: float | None = None
     action_repeat: int = 1
@@ -104,6 +107,10 @@ class Description:
             raise ValueError(
                 f"Expected uniform_share to be from 0 to 1; got {self.uniform_share!r:.80}."
             )
+        if self.bound_error is not None and not 0 <= self.bound_error < math.inf:
+            raise ValueError(
+                f"Expected bound_error to be a number of nats from zero; got {self.bound_error}."
+            )
         if self.interval is not None and not (_is_number(self.interval) and self.interval > 0):
             raise ValueError(
                 f"Expected the interval to be a number of seconds above zero; got "
@@ -135,6 +142,8 @@ class Description:
         needed = {"policy"}
         if self.latent_size:
             needed |= {"recognition", "start", "transition", "measurement"}
+        if self.bound_error is not None:
+            needed.add("bound")
         if set(self.networks) != needed or not all(
             0 < len(layers) <= _MOST_LAYERS
             and all(layer in ACTIVATIONS for layer in layers)
@@ -182,12 +191,20 @@ class Description:
         """
         return 1 + self.latent_size + self.encoded_size
 
+    @property
+    def has_bound(self) -> bool:
+        """Whether there is a network that returns the bound on empowerment at a state."""
+        return "bound" in self.networks
+
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Return the number of inputs and outputs of each network."""
         latent, observed, encoded = self.latent_size, self.observation_size, self.encoded_size
         # Logits of all choices, or mean and raw scale.
         outputs = encoded if self.choices else 2 * encoded
-        sizes = {"policy": (self.state_size + len(self.angles), outputs)}
+        features = self.state_size + len(self.angles)
+        sizes = {"policy": (features, outputs)}
+        if self.has_bound:
+            sizes["bound"] = (features, 1)
         if latent:
             sizes |= {
                 "recognition": (self.num_initial * observed, latent),
@@ -203,9 +220,10 @@ class Bundle:
     """A controller as stored on disk: its description and its arrays by name.
 
     `policy.0.weight` of shape (outputs, inputs) and `policy.0.bias` are the first layer of the
-    policy; `states.centre` and `states.half_width` scale its input. With a filter there are
-    also `recognition`, `start`, `transition`, `measurement`, and the `offset` and `scale` of
-    `observations` and `actions`. All arrays are in single precision.
+    policy; `states.centre` and `states.half_width` scale its input. `bound`, if it is there, takes
+    the same input of the nearest state within that region, and returns empowerment in nats. With a
+    filter there are also `recognition`, `start`, `transition`, `measurement`, and the `offset` and
+    `scale` of `observations` and `actions`. All arrays are in single precision.
 
     Attributes:
         description: Everything except the weights.
@@ -242,6 +260,20 @@ class Bundle:
             (self.arrays[f"{network}.{i}.weight"], self.arrays[f"{network}.{i}.bias"], activation)
             for i, activation in enumerate(self.description.networks[network])
         ]
+
+    def check_bound(self) -> None:
+        """Refuse a bundle that cannot say how empowered a state is."""
+        if not self.description.has_bound:
+            raise ValueError(
+                "Expected a controller with a bound on empowerment; this one was written without. "
+                "If an earlier version wrote it, resume its run: that writes it anew."
+            )
+
+    @property
+    def region(self) -> tuple[Vector, Vector]:
+        """Lowest and highest states of the region that the bound is fitted in."""
+        centre, half = self.arrays["states.centre"], self.arrays["states.half_width"]
+        return centre - half, centre + half
 
     @property
     def middle(self) -> Vector:

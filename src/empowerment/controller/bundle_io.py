@@ -1,6 +1,8 @@
 """Reading and writing controller bundles; input is treated as untrusted."""
 
 import hashlib
+import io
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,21 @@ from empowerment.files import convert, decode, encode, read_bytes, to_arrays, wr
 WEIGHTS, MANIFEST = "controller.safetensors", "controller.json"
 """Files of a controller bundle in a run folder."""
 
-FORMAT = "empowerment controller, version 3"
+FORMAT = "empowerment controller, version 4"
+_FORMAT_3 = "empowerment controller, version 3"
 _FORMAT_2 = "empowerment controller, version 2"
 _FORMAT_1 = "empowerment controller, version 1"
-"""Before version 3, the SHA-256 was that of the weights alone, and no action was discrete."""
 
+_WEIGHTS_ALONE = (_FORMAT_1, _FORMAT_2)
+"""Versions whose SHA-256 is that of the weights alone."""
+
+_NO_BOUND: dict[str, Any] = {"bound_error": None}
+_NO_CHOICES: dict[str, Any] = {"choices": [], "uniform_share": 0.0, **_NO_BOUND}
 _LEFT_OUT: dict[str, dict[str, Any]] = {
     FORMAT: {},
-    _FORMAT_2: {"choices": [], "uniform_share": 0.0},
-    _FORMAT_1: {
-        "choices": [],
-        "uniform_share": 0.0,
-        "least_scale": 1e-3,
-        "log_scales": [-4.0, 1.0],
-    },
+    _FORMAT_3: _NO_BOUND,
+    _FORMAT_2: _NO_CHOICES,
+    _FORMAT_1: {**_NO_CHOICES, "least_scale": 1e-3, "log_scales": [-4.0, 1.0]},
 }
 """Fields that a version left out, with their values at that time."""
 
@@ -75,6 +78,50 @@ def read_bundle(folder: Path) -> Bundle:
         raise ValueError(f"The controller in {path} is invalid. {error}") from error
 
 
+def to_npz(bundle: Bundle) -> bytes:
+    """Serialise a bundle as one NumPy archive: its arrays, and the manifest as `description`."""
+    file = io.BytesIO()
+    text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
+    np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
+    return file.getvalue()
+
+
+def read_npz(path: Path) -> Bundle:
+    """Read a bundle that was exported as a NumPy archive.
+
+    Raises:
+        ValueError: If the file is missing, too large, damaged or something else.
+    """
+    try:
+        return from_npz(read_bytes(path, most=_LARGEST_WEIGHTS), path)
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"Expected {path} to be an archive that empower export wrote; {error}."
+        ) from error
+
+
+def from_npz(data: bytes, path: Path) -> Bundle:
+    """Parse a NumPy archive as `to_npz` makes it.
+
+    Args:
+        data: The archive.
+        path: Its file, for error messages.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > _LARGEST_WEIGHTS:
+        raise ValueError(
+            f"Expected {path} to have at most {_LARGEST_WEIGHTS} bytes unpacked; got {size}."
+        )
+    with np.load(io.BytesIO(data)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    text = arrays.pop("description").tobytes()
+    return Bundle(from_json(text, b"", path), arrays)
+
+
 def to_json(description: Description, data: bytes) -> bytes:
     """Serialise a description as a manifest, with the size of the weights and the SHA-256 of both.
 
@@ -117,7 +164,7 @@ def from_json(text: bytes, data: bytes, path: Path) -> Description:
             f"Expected the weights beside {path} to have {size} bytes, as in it; got {len(data)}. "
             "The file is damaged or was replaced."
         )
-    if digest != (found if version == FORMAT else hashlib.sha256(data).hexdigest()):
+    if digest != (hashlib.sha256(data).hexdigest() if version in _WEIGHTS_ALONE else found):
         raise ValueError(
             f"Expected {path} and its weights to be as they were written; the SHA-256 differs. A "
             "file is damaged or was replaced."

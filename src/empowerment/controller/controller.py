@@ -104,6 +104,11 @@ class Controller:
         return self._fault
 
     @property
+    def memory(self) -> Float[np.ndarray, " memory"]:
+        """What is carried from step to step, see `Description.memory_size`."""
+        return self._engine.memory.copy()
+
+    @property
     def num_late(self) -> int:
         """Number of missed cycles."""
         return 0 if self._watchdog is None else self._watchdog.num_late

@@ -32,6 +32,8 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
     - `policy` returns the mean only (unless `scales`), or the logits of discrete actions. It takes
       the unscaled state of the filter; without a filter, observations minus their centre, with
       angles as cosine and sine.
+    - `bound`, if it is there, takes the same input as the policy, but of the nearest state in the
+      region of the fit.
     - A sigmoid becomes a tanh of half its argument.
 
     Args:
@@ -57,7 +59,8 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
         _scale_inputs(networks["measurement"], 0 * per_scale, per_scale)
         per_scale = np.tile(per_scale, about.num_initial)
         _scale_inputs(networks["recognition"], 0 * per_scale, per_scale)
-        _scale_inputs(networks["policy"], arrays["states.centre"], 2 / arrays["states.half_width"])
+        for name in networks.keys() & {"policy", "bound"}:
+            _scale_inputs(networks[name], arrays["states.centre"], 2 / arrays["states.half_width"])
         _scale_inputs(
             networks["transition"],
             np.concatenate([none, arrays["actions.offset"] - bundle.middle]),
@@ -67,7 +70,8 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
         factor = []
         for axis, half_width in enumerate(arrays["states.half_width"]):
             factor += [1.0, 1.0] if axis in about.angles else [2 / half_width]
-        _scale_inputs(networks["policy"], np.zeros(len(factor)), np.array(factor))
+        for layers in networks.values():
+            _scale_inputs(layers, np.zeros(len(factor)), np.array(factor))
     return {name: _without_sigmoids(layers) for name, layers in networks.items()}
 
 

@@ -66,6 +66,34 @@ def reference_step(
     return np.clip(middle + relative, low, high), np.concatenate([[1.0], latent, relative])
 
 
+def reference_bound(
+    bundle: Bundle,
+    observation: Float[np.ndarray, " observation"],
+    after: Float[np.ndarray, " memory"],
+) -> float:
+    """Compute the bound on empowerment at the state that a step acted in, in double precision.
+
+    Outside the region of the fit it is that of the nearest state in it.
+
+    Args:
+        bundle: The controller bundle.
+        observation: The observation of the step.
+        after: The memory after the step.
+
+    Returns:
+        Empowerment in nats; NaN where the state is not known: before the first observation, and
+        without a filter if the observation is missing.
+    """
+    size = bundle.description.latent_size
+    state = after[1 : 1 + size] if size else observation
+    if not after[0] or not np.isfinite(state).all():
+        return math.nan
+    low, high = (limit.astype(float) for limit in bundle.region)
+    is_angle = np.isin(np.arange(len(state)), bundle.description.angles)
+    nearest = np.where(is_angle, state, np.clip(state, low, high))
+    return float(run_network(bundle, "bound", features(bundle, nearest))[0])
+
+
 def features(bundle: Bundle, state: Vector) -> Vector:
     """Compute the policy's input: the scaled state, with angles as cosine and sine."""
     arrays = bundle.arrays

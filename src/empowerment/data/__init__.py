@@ -16,10 +16,13 @@ from empowerment.data.episodes import (
     ZeroActor as ZeroActor,
     run_episode as run_episode,
 )
-from empowerment.data.imports import (
-    from_arrays as from_arrays,
+from empowerment.data.imports import from_arrays as from_arrays
+from empowerment.data.readers import (
+    READERS as READERS,
+    LogOptions as LogOptions,
     from_minari as from_minari,
-    read_minari as read_minari,
+    read_log as read_log,
+    with_limits as with_limits,
 )
 from empowerment.data.repair import RepairMode as RepairMode, repair as repair
 from empowerment.data.spaces import Spaces as Spaces
@@ -30,7 +33,6 @@ from empowerment.data.summary import (
     refuse as refuse,
     summarise as summarise,
 )
-from empowerment.data.tables import from_table as from_table
 from empowerment.data.trajectories import (
     Episode as Episode,
     Trajectories as Trajectories,

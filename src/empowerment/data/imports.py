@@ -1,15 +1,11 @@
-"""Import of datasets from arrays and from Minari."""
+"""Import of datasets from arrays."""
 
-import importlib
 from typing import Any
 
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
-from empowerment.data.environments import vector_spaces
-from empowerment.data.repair import RepairMode, repair
+from empowerment.data.clocks import check_increase
 from empowerment.data.spaces import Spaces, numbered_spaces
-from empowerment.data.summary import check
 from empowerment.data.trajectories import Episode, Trajectories
 
 _GAP = 0.5
@@ -38,8 +34,8 @@ def from_arrays(
         terminated: A flag for each row: whether its observation is a terminal state.
         truncated: A flag for each row: whether the episode was truncated there.
         episode: The name of the episode of each row; the rows of an episode are contiguous.
-        times: The time of each row in seconds. The median difference becomes the interval, and
-            episodes are cut where the time jumps.
+        times: The time of each row in seconds, increasing within an episode. The median difference
+            becomes the interval, and episodes are cut where the time jumps or begins anew.
         spaces: Bounds and names of observations and actions; unbounded by default.
         about: Metadata.
 
@@ -63,12 +59,7 @@ def from_arrays(
         raise ValueError("Expected observations to have at least one row; got none.")
     metadata = dict(about or {})
     ends = np.zeros(rows, bool) if terminated is None else np.asarray(terminated, bool)
-    is_last = ends.copy()
-    is_last[-1] = True
-    if truncated is not None:
-        is_last |= np.asarray(truncated, bool)
-    if episode is not None:
-        is_last[:-1] |= _changes(episode)
+    is_last = last_rows(rows, terminated=ends, truncated=truncated, episode=episode, times=times)
     if times is not None:
         interval, jumps = _jumps(np.asarray(times, float), is_last)
         metadata |= {"interval": interval, "gaps": int(jumps.sum())}
@@ -91,78 +82,44 @@ def from_arrays(
     )
 
 
-def from_minari(dataset: Any, *, repair_mode: RepairMode | None = None) -> Trajectories:
-    """Read a Minari dataset, and check or repair it.
+def last_rows(
+    rows: int,
+    *,
+    terminated: np.ndarray | None = None,
+    truncated: Any = None,
+    episode: Any = None,
+    times: Any = None,
+) -> np.ndarray:
+    """Return for each row whether it is the last of an episode; see `from_arrays`.
 
-    Args:
-        dataset: Its id, or the dataset itself.
-        repair_mode: How to repair bad rows; if None, they are an error.
-
-    Returns:
-        The episodes.
+    A clock that begins anew begins an episode.
 
     Raises:
-        ValueError: If Minari is not installed, spaces are not vectors of numbers, or episodes
-            are not aligned or have numbers that are not finite.
+        ValueError: If the rows of an episode are not together, or its times do not increase.
     """
-    trajectories = read_minari(dataset)
-    if repair_mode is not None:
-        return repair(trajectories, repair_mode)
-    check(trajectories)
-    return trajectories
+    is_last = np.zeros(rows, bool) if terminated is None else terminated.copy()
+    is_last[-1] = True
+    if truncated is not None:
+        is_last |= np.asarray(truncated, bool)
+    if episode is not None:
+        is_last[:-1] |= _changes(episode)
+    if times is not None:
+        clock = np.asarray(times, float)
+        _end_at_restarts(clock, is_last)
+        within = ~is_last[:-1]
+        check_increase(clock, "times", within)
+    return is_last
 
 
-def read_minari(dataset: Any) -> Trajectories:
-    """Read a Minari dataset without a check of its numbers.
-
-    Args:
-        dataset: Its id, or the dataset itself.
-
-    Returns:
-        The episodes.
-    """
-    if isinstance(dataset, str):
-        dataset = _minari().load_dataset(dataset)
-    name = str(dataset.spec.dataset_id)
-    spaces = vector_spaces(dataset.observation_space, dataset.action_space, name)
-    size = 4 * int(dataset.total_steps) * (len(spaces.observation_names) + len(spaces.action_names))
-    if size > MAX_BYTES:
-        raise ValueError(f"Expected {name} to have at most {MAX_BYTES} bytes; got {size}.")
-    episodes = tuple(_from_minari(each, name) for each in dataset.iterate_episodes())
-    spec = dataset.spec.env_spec
-    about = {"environment": None if spec is None else spec.id, "dataset": name, "interval": None}
-    return Trajectories(episodes, spaces, about)
-
-
-def _minari() -> Any:
-    try:
-        return importlib.import_module("minari")
-    except ImportError as error:
-        raise ValueError(
-            "Expected Minari to be installed to read its datasets; it is not. Install it with "
-            "`pip install 'empowerment[readers]'`."
-        ) from error
-
-
-def _from_minari(episode: Any, name: str) -> Episode:
-    """Convert one episode; Minari itself checks hardly anything."""
-    observations, actions = np.asarray(episode.observations), np.asarray(episode.actions)
-    terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
-    steps = len(actions)
-    if (
-        len(observations) != steps + 1
-        or (len(terminations), len(truncations)) != (steps, steps)
-        or (terminations[:-1] | truncations[:-1]).any()
-    ):
-        raise ValueError(
-            f"Expected episode {episode.id} of {name} to have one observation more than actions, "
-            f"and to end at its last step only; got {len(observations)} observations, {steps} "
-            f"actions and ends at {np.flatnonzero(terminations | truncations).tolist()[:5]}."
-        )
-    ends = steps > 0 and bool(terminations[-1])
-    if actions.ndim == 1:  # Of a discrete space: one number each.
-        actions = actions[:, None]
-    return Episode(observations, actions, terminated=ends, truncated=not ends)
+def _end_at_restarts(times: np.ndarray, is_last: np.ndarray) -> None:
+    """Let an episode end where the clock goes back to its beginning or before it."""
+    back = np.flatnonzero((np.diff(times) < 0) & ~is_last[:-1])
+    first = np.concatenate([[0], np.flatnonzero(is_last[:-1]) + 1])
+    start = 0
+    for row in back.tolist():
+        start = max(start, int(first[np.searchsorted(first, row, side="right") - 1]))
+        if times[row + 1] <= times[start]:
+            is_last[row], start = True, row + 1
 
 
 def _matrix(what: str, values: Any) -> np.ndarray:
@@ -189,10 +146,7 @@ def _changes(episode: Any) -> np.ndarray:
 def _jumps(times: np.ndarray, is_last: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the median interval, and for each row but the last whether the time jumps after it."""
     intervals, is_within = np.diff(times), ~is_last[:-1]
-    within = intervals[is_within & np.isfinite(intervals)]
-    median = float(np.median(within)) if len(within) else np.nan
-    if not median > 0:
-        raise ValueError(
-            f"Expected times to increase within episodes; their median difference is {median:g}."
-        )
+    if not is_within.any():
+        raise ValueError("Expected an episode to have two rows or more; all have one.")
+    median = float(np.median(intervals[is_within]))
     return median, is_within & ~(np.abs(intervals - median) <= _GAP * median)

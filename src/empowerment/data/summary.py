@@ -240,4 +240,17 @@ def _notes(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]
     gaps = trajectories.about.get("gaps")
     if gaps:
         notes.append(f"the clock jumps {gaps} times, and episodes were cut there")
+    about = trajectories.about
+    notes += [f"{each} is ignored" for each in about.get("ignored", [])]
+    if about.get("unseen_ends"):
+        notes.append(
+            f"{about['unseen_ends']} terminal states were not logged, and count as truncations"
+        )
+    if about.get("delay_resolution"):
+        notes.append(
+            f"actions act {about['delay']:.3g} s after they were logged (estimated, give or take "
+            f"{about['delay_resolution']:.2g} s), and were moved by it"
+        )
+    elif about.get("delay"):
+        notes.append(f"actions were moved by a delay of {about['delay']:.3g} s")
     return notes

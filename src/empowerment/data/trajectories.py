@@ -30,6 +30,10 @@ class _About(msgspec.Struct):
     environment: str | None = None
     interval: Annotated[float, msgspec.Meta(gt=0)] | None = None
     gaps: int = 0
+    ignored: list[str] = []
+    unseen_ends: int = 0
+    delay: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    delay_resolution: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class _Description(TypedDict):

@@ -22,9 +22,6 @@ _HELD_OUT = 0.1
 
 _LARGEST_LATENT = 32
 
-_CALIBRATION_LENGTH = 36
-"""Observations in the windows over which the noise of a model is calibrated."""
-
 _FINE_TUNING = 0.5
 """Updates and learning rate of fine-tuning, as a fraction of those of a fresh model."""
 
@@ -77,23 +74,19 @@ class Prepared:
 
     Attributes:
         train: Training data.
-        validation: Validation data.
         train_windows: Windows of the training data, scaled.
         validation_windows: Windows of the validation data, scaled; only recorded rows count.
         observations: Scaling of observations.
         actions: Scaling of actions.
         skipped: Number of episodes that are too short to have a window.
-        seed: Random seed of the actions after an episode has ended.
     """
 
     train: Trajectories
-    validation: Trajectories
     train_windows: Sequences
     validation_windows: Sequences
     observations: Scaling
     actions: Scaling
     skipped: int
-    seed: int
 
 
 def prepare(
@@ -126,12 +119,10 @@ def prepare(
     )
     return Prepared(
         train,
-        validation,
         train_windows,
         validation_windows,
         *scalings,
         skipped=one + two,
-        seed=seed,
     )
 
 
@@ -196,13 +187,8 @@ def fit_dvbf(
         callback=callback,
         key=train_key,
     )
-    longest = max(episode.length for episode in data.validation.episodes) + 1
-    length = min(max(_CALIBRATION_LENGTH, settings.window), longest)
-    scalings = data.observations, data.actions
-    long, _ = sequences(
-        data.validation, *scalings, length=length, seed=data.seed, absorbing_weight=0.0
-    )
-    model, calibration = calibrate(trained.model, long, key=calibrate_key)
+    # Not over longer windows: where a system is unstable, its errors grow beyond any noise.
+    model, calibration = calibrate(trained.model, data.validation_windows, key=calibrate_key)
     return model, {
         "settings": asdict(settings),
         "observation_size": data.train.observation_size,

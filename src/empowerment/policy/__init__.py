@@ -12,7 +12,14 @@ from empowerment.policy.surrogate import (
     Evaluated as Evaluated,
     Fit as Fit,
     Surrogate as Surrogate,
+    fit_bound as fit_bound,
     fit_surrogate as fit_surrogate,
     unfitted_surrogate as unfitted_surrogate,
+)
+from empowerment.policy.task import (
+    Goal as Goal,
+    Task as Task,
+    make_goal as make_goal,
+    parse_goal as parse_goal,
 )
 from empowerment.policy.training import Agent as Agent

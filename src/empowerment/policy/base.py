@@ -149,10 +149,12 @@ class Rollout(eqx.Module):
 
     Attributes:
         states: The visited states, start included: one more than actions.
+        actions: The actions, before the squash.
         divergences: The divergence of the policy from its prior, at each state but the last.
     """
 
     states: Float[Array, "times state"]
+    actions: Float[Array, "steps action"]
     divergences: Float[Array, " steps"]
 
 
@@ -199,17 +201,20 @@ def rollout(
         key: Consumed.
 
     Returns:
-        The states and the divergences of the policy from $\mathcal{N}(0, I)$.
+        The states, the actions, and the divergences of the policy from $\mathcal{N}(0, I)$.
     """
 
-    def step(state: State, noise: tuple[Action, State]) -> tuple[State, tuple[State, Scalar]]:
+    def step(
+        state: State, noise: tuple[Action, State]
+    ) -> tuple[State, tuple[State, Action, Scalar]]:
         if math.isfinite(adjoint_limit):
             state = clip_adjoint(state, adjoint_limit)
         choice = policy(state)
         scale = choice.scale if isinstance(choice, Gaussian) else 1.0
-        transition = world.transition(state, choice.mean + scale * noise[0])
+        action = choice.mean + scale * noise[0]
+        transition = world.transition(state, action)
         successor = transition.mean + transition.scale * noise[1]
-        return successor, (successor, divergence_from_prior(choice))
+        return successor, (successor, action, divergence_from_prior(choice))
 
     # All noise is drawn at once: splitting a key per step costs more than the step.
     action_key, successor_key = jax.random.split(key)
@@ -218,5 +223,5 @@ def rollout(
         draw(action_key, (horizon, world.actions.size), state.dtype),
         jax.random.normal(successor_key, (horizon, state.size), state.dtype),
     )
-    _, (successors, divergences) = jax.lax.scan(step, state, noise)
-    return Rollout(jnp.concatenate([state[None], successors]), divergences)
+    _, (successors, actions, divergences) = jax.lax.scan(step, state, noise)
+    return Rollout(jnp.concatenate([state[None], successors]), actions, divergences)

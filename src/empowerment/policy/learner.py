@@ -15,6 +15,7 @@ from empowerment.policy.base import Bound, rollout
 from empowerment.policy.refinement import NUM_PLACES, Refinement, begin, refine
 from empowerment.policy.starts import candidates, rank
 from empowerment.policy.surrogate import CLOSE, Fit
+from empowerment.policy.task import Task
 from empowerment.policy.training import CHUNK, Agent, any_starts, init, step
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
@@ -48,14 +49,14 @@ class PolicyState(eqx.Module):
         best: Ranked states to start from, the best first; none if every rollout starts anew.
         refinement: The surrogate that is refined; none if the bound stays as it is.
         kept: The agent whose imagined episodes were best so far.
-        kept_bound: The mean bound along them.
+        kept_gain: The mean gain along them.
     """
 
     updates: TrainingState
     best: Float[Array, "candidates state"] | None
     refinement: Refinement | None
     kept: Agent
-    kept_bound: Scalar
+    kept_gain: Scalar
 
     @property
     def model(self) -> Agent:
@@ -76,6 +77,7 @@ def train_policy(
     horizon: int = 16,
     learning_rate: float = 3e-3,
     discount: float = 0.995,
+    task: Task | None = None,
     updates_per_call: int = 100,
     callback: Callback = SILENT,
     key: Key,
@@ -97,6 +99,7 @@ def train_policy(
         horizon: Number of actions $T$ in a rollout.
         learning_rate: Learning rate of Adam before it decays.
         discount: Discount per step, with a critic.
+        task: What counts beside empowerment.
         updates_per_call: Updates between two diagnostics.
         callback: Observer.
         key: Consumed.
@@ -108,6 +111,8 @@ def train_policy(
         DivergedError: If any diagnostic is not finite.
     """
     total = len(betas)
+    if task is not None and task.weight == 0:
+        task = None
     if isinstance(bound, Fit) and channel is None:
         raise ValueError("Expected the channel that a fit is refined to; got none.")
     if total % updates_per_call:
@@ -131,7 +136,9 @@ def train_policy(
         model, best = before.updates.model, before.best
         judge = model.channel if fixed is None else fixed
         if best is not None and judge is not None:
-            best = rank(model.policy, judge, world, best, horizon=_HOLD * horizon, key=rank_key)
+            best = rank(
+                model.policy, judge, world, best, horizon=_HOLD * horizon, task=task, key=rank_key
+            )
         updates, info = step(
             before.updates,
             world,
@@ -143,6 +150,7 @@ def train_policy(
             learning_rates=rates,
             num_starts=num_starts,
             horizon=horizon,
+            task=task,
         )
         seen, refinement = optimise.to_floats(info), before.refinement
         if refinement is not None and channel is not None:
@@ -152,12 +160,12 @@ def train_policy(
             )
             seen |= optimise.to_floats(fit_info)
         # Episodes of this call are of the agent before it, more or less.
-        kept, kept_bound = before.kept, before.kept_bound
-        if first >= _FIRST_LOOK[1] * total and seen["episode_bound"] > float(kept_bound):
-            kept, kept_bound = before.model, jnp.asarray(seen["episode_bound"])
-        state = PolicyState(updates, best, refinement, kept, kept_bound)
+        kept, kept_gain = before.kept, before.kept_gain
+        if first >= _FIRST_LOOK[1] * total and seen["episode_gain"] > float(kept_gain):
+            kept, kept_gain = before.model, jnp.asarray(seen["episode_gain"])
+        state = PolicyState(updates, best, refinement, kept, kept_gain)
         stopped = "the budget is spent" if last == total else ""
-        is_worse = float(kept_bound) - seen["episode_bound"] > _WORSE * seen["spread"]
+        is_worse = float(kept_gain) - seen["episode_gain"] > _WORSE * seen["spread"]
         chosen = kept if stopped and best is not None and is_worse else None
         return Snapshot(state, [*at.history, (last, seen)], total, stopped, chosen)
 
@@ -187,7 +195,7 @@ def warning(trained: Snapshot) -> str:
             "shorter horizon may help."
         )
     if trained.best is not None:
-        best, last = float(trained.state.kept_bound), seen[-1]["episode_bound"]
+        best, last = float(trained.state.kept_gain), seen[-1]["episode_gain"]
         said.append(
             f"Imagined episodes got worse again, from {best:.3g} to {last:.3g} nats: the policy is "
             "that of the best ones."

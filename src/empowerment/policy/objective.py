@@ -15,8 +15,9 @@ from empowerment.policy.base import (
     divergence_from_prior,
     rollout,
 )
+from empowerment.policy.task import Task
 from empowerment.types import Action, Key, Scalar, State
-from empowerment.worlds import AbstractWorld
+from empowerment.worlds import AbstractWorld, Bounded
 
 
 class Outcome(eqx.Module):
@@ -26,11 +27,23 @@ class Outcome(eqx.Module):
         states: The visited states, start included: one more than actions.
         bounds: The bound at each of these states, in nats.
         divergences: The divergence of the policy from its prior, at each state but the last.
+        with_task: What each action gains, where there is a task.
     """
 
     states: Float[Array, "*starts times state"]
     bounds: Float[Array, "*starts times"]
     divergences: Float[Array, "*starts steps"]
+    with_task: Float[Array, "*starts steps"] | None = None
+
+    @property
+    def gains(self) -> Float[Array, "*starts steps"]:
+        """What each action gains: the bound at its successor, if there is no task."""
+        return self.bounds[..., 1:] if self.with_task is None else self.with_task
+
+    @property
+    def worth(self) -> Float[Array, "*starts _"]:
+        """What the states are worth: their bounds, or what led to them where there is a task."""
+        return self.bounds if self.with_task is None else self.with_task
 
 
 def imagine(
@@ -41,6 +54,7 @@ def imagine(
     *,
     horizon: int,
     adjoint_limit: float = math.inf,
+    task: Task | None = None,
     key: Key,
 ) -> Outcome:
     """Sample imagined rollouts from many states and estimate the bound along them.
@@ -54,10 +68,11 @@ def imagine(
         starts: The start states.
         horizon: The number of actions.
         adjoint_limit: See `rollout`.
+        task: What counts beside empowerment.
         key: Consumed.
 
     Returns:
-        States, bounds and divergences for each start state.
+        States, bounds, divergences and what was gained, for each start state.
     """
     rollout_key, bound_key = jax.random.split(key)
     count, size = starts.shape
@@ -70,7 +85,21 @@ def imagine(
     bounds = jax.vmap(lambda state, key: bound.information(world, state, key=key))(
         paths.states.reshape(-1, size), keys
     )
-    return Outcome(paths.states, bounds.reshape(count, horizon + 1), paths.divergences)
+    bounds = bounds.reshape(count, horizon + 1)
+    gains = None
+    if task is not None:
+        rewards = jax.vmap(jax.vmap(lambda state, action: _reward(task, world, state, action)))(
+            paths.states[:, 1:], paths.actions
+        )
+        gains = task.gain(bounds[:, 1:], rewards)
+    return Outcome(paths.states, bounds, paths.divergences, gains)
+
+
+def _reward(task: Task, world: AbstractWorld, state: State, action: Action) -> Scalar:
+    """Return the reward of a state and the action that led to it, before the squash."""
+    return task.reward_at(
+        world, state, world.squash(action) if isinstance(world, Bounded) else action
+    )
 
 
 def cost(
@@ -100,7 +129,7 @@ def cost(
     Returns:
         The cost, in nats per step.
     """
-    gains = outcome.bounds[1:] - outcome.divergences / beta
+    gains = outcome.gains - outcome.divergences / beta
     if critic is None:
         return -jnp.mean(gains)
     horizon = gains.size
@@ -123,6 +152,7 @@ def choice_cost(
     beta: Scalar,
     discount: Scalar | float,
     critic: Critic,
+    task: Task | None = None,
     key: Key,
 ) -> Scalar:
     r"""Compute the cost of a policy of discrete actions at a state, to be minimised.
@@ -142,6 +172,7 @@ def choice_cost(
         beta: The weight of empowerment against the prior.
         discount: $\gamma$ per step.
         critic: The value function.
+        task: What counts beside empowerment.
         key: Consumed.
     """
     noise_key, bound_key, action_key = jax.random.split(key, 3)
@@ -153,6 +184,8 @@ def choice_cost(
         transition = world.transition(state, action)
         successor = transition.mean + transition.scale * noise
         gain = bound.information(world, successor, key=bound_key)
+        if task is not None:
+            gain = task.gain(gain, _reward(task, world, successor, action))
         return (1 - discount) * gain + discount * critic(successor)
 
     if actions.num_choices <= _ALL:
@@ -183,7 +216,7 @@ def returns(
         trace: $\lambda$.
         critic: The target network.
     """
-    gains = outcome.bounds[1:] - outcome.divergences / beta
+    gains = outcome.gains - outcome.divergences / beta
     values = jax.vmap(critic)(outcome.states[1:])
 
     def back(later: Scalar, inputs: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from empowerment.distributions import Empirical
 from empowerment.policy.base import Bound, Policy
 from empowerment.policy.objective import imagine
+from empowerment.policy.task import Task
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import AbstractWorld
 
@@ -80,9 +81,10 @@ def rank(
     best: Float[Array, "candidates state"],
     *,
     horizon: int,
+    task: Task | None = None,
     key: Key,
 ) -> Float[Array, "candidates state"]:
-    """Rank states by the mean bound along rollouts of a policy: what it can hold comes first.
+    """Rank states by the mean gain along rollouts of a policy: what it can hold comes first.
 
     Args:
         policy: The policy.
@@ -90,6 +92,7 @@ def rank(
         world: A world whose actions live before the squash.
         best: The states of the last ranking, the best first.
         horizon: Number of actions in a rollout.
+        task: What counts beside empowerment.
         key: Consumed.
 
     Returns:
@@ -100,8 +103,8 @@ def rank(
     if not isinstance(world.state_distribution(), Empirical):
         near = _near_best(world, best, _NUM_CANDIDATES // 2, key=near_key)
         states = jnp.concatenate([states[: len(states) // 2], near])
-    outcomes = imagine(policy, bound, world, states, horizon=horizon, key=imagine_key)
-    return states[jnp.argsort(-outcomes.bounds.mean(axis=1))]
+    outcomes = imagine(policy, bound, world, states, horizon=horizon, task=task, key=imagine_key)
+    return states[jnp.argsort(-outcomes.worth.mean(axis=1))]
 
 
 def _near_best(

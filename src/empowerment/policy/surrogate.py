@@ -106,11 +106,51 @@ def fit_surrogate(
     depth: int = 2,
     key: Key,
 ) -> tuple[Fit, dict[str, Any]]:
-    """Fit a network to the bound of a trained channel, over the whole region of a world.
+    """Fit a network for a policy to be trained on; see `fit_bound`, which does it.
 
     A codebook compares all of its plans with each other, which is exact and slow, and training
     a policy needs the bound at every state of every rollout. Deviation: the paper evaluates the
     channel there.
+
+    Args:
+        channel: A trained channel.
+        world: A world whose actions live before the squash.
+        num_states: See `fit_bound`.
+        num_updates: See `fit_bound`.
+        width: See `fit_bound`.
+        depth: See `fit_bound`.
+        key: Consumed.
+
+    Returns:
+        As `fit_bound`, with a warning among the facts if the error is above a tenth of the spread,
+        else an empty one.
+
+    Raises:
+        NotConvergedError: If the fit is worse than a constant.
+    """
+    fit, facts = fit_bound(
+        channel,
+        world,
+        num_states=num_states,
+        num_updates=num_updates,
+        width=width,
+        depth=depth,
+        key=key,
+    )
+    return fit, {**facts, "warning": _judge(**facts)}
+
+
+def fit_bound(
+    channel: AbstractChannel,
+    world: AbstractWorld,
+    *,
+    num_states: int = 8192,
+    num_updates: int | None = None,
+    width: int = 128,
+    depth: int = 2,
+    key: Key,
+) -> tuple[Fit, dict[str, float]]:
+    """Fit a network to the bound of a trained channel, over the whole region of a world.
 
     Args:
         channel: A trained channel.
@@ -124,12 +164,8 @@ def fit_surrogate(
 
     Returns:
         The surrogate with what it was fitted to, and facts about it: its error at states to which
-        it was not fitted, and the standard deviation of the bound over the same states, both in
-        nats and without the noise of sampling the bound; a warning if the error is above a tenth
-        of it, else empty.
-
-    Raises:
-        NotConvergedError: If the fit is worse than a constant.
+        it was not fitted (`error`), and the standard deviation of the bound over the same states
+        (`spread`), both in nats and without the noise of sampling the bound.
     """
     state_key, draw_key, network_key, fit_key = jax.random.split(key, 4)
     if num_updates is None:
@@ -151,10 +187,9 @@ def fit_surrogate(
     values = jax.vmap(fitted)(judged)
     error = root_mean_product(values - one, values - other)
     spread = root_mean_product(one - one.mean(), other - other.mean())
-    about: dict[str, Any] = {"error": float(error), "spread": float(spread)}
-    about["warning"] = _judge(**about)
     fitted = eqx.tree_at(lambda made: made.error, fitted, error)
-    return Fit(fitted, Evaluated(states, bounds)), about
+    facts = {"error": float(error), "spread": float(spread)}
+    return Fit(fitted, Evaluated(states, bounds)), facts
 
 
 def evaluate(

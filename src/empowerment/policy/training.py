@@ -17,6 +17,7 @@ from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
 from empowerment.policy.starts import OWN, first_starts, next_starts
 from empowerment.policy.surrogate import Surrogate
+from empowerment.policy.task import Task
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
 
@@ -76,7 +77,8 @@ class Info(eqx.Module):
     Attributes:
         cost: Cost of the policy, in nats per step.
         bound: Bound at the states of the rollouts, in nats.
-        episode_bound: The same of those that are episodes from the initial distribution.
+        episode_gain: What is gained in those that are episodes from the initial distribution: the
+            bound, and what a task adds, in nats.
         divergence: Divergence of the policy from its prior, in nats.
         gradient_norm: Norm of the gradient of the policy before clipping.
         clipped: Fraction of updates whose gradient was clipped.
@@ -86,7 +88,7 @@ class Info(eqx.Module):
 
     cost: Scalar
     bound: Scalar
-    episode_bound: Scalar
+    episode_gain: Scalar
     divergence: Scalar
     gradient_norm: Scalar
     clipped: Scalar
@@ -129,6 +131,7 @@ def step(
     learning_rates: Float[Array, " updates"],
     num_starts: int,
     horizon: int,
+    task: Task | None = None,
 ) -> tuple[TrainingState, Info]:
     """Make many updates in one compiled call: Karl et al. (2018), Algorithm 1.
 
@@ -147,6 +150,7 @@ def step(
         learning_rates: One for each update.
         num_starts: Number of rollouts $M$.
         horizon: Number of actions $T$ in a rollout.
+        task: What counts beside empowerment.
 
     Returns:
         The state afterwards, and diagnostics.
@@ -177,6 +181,7 @@ def step(
             shard(starts),
             horizon=horizon,
             adjoint_limit=_ADJOINT / len(starts),
+            task=task,
             key=imagine_key,
         )
         beta = beta / spread
@@ -186,15 +191,24 @@ def step(
         ascended = costs.mean()
         if world.actions.choices and target is not None:
             visited = jax.lax.stop_gradient(outcomes.states[:, :-1]).reshape(-1, starts.shape[1])
-            of_state = partial(choice_cost, agent.policy, judge, world)
-            ascended = jax.vmap(
-                lambda z, key: of_state(z, beta=beta, discount=discount, critic=target, key=key)
-            )(visited, jax.random.split(choice_key, len(visited))).mean()
+            of_state = partial(
+                choice_cost,
+                agent.policy,
+                judge,
+                world,
+                beta=beta,
+                discount=discount,
+                critic=target,
+                task=task,
+            )
+            ascended = jax.vmap(lambda z, key: of_state(z, key=key))(
+                visited, jax.random.split(choice_key, len(visited))
+            ).mean()
         # The bound at the start depends on the channel alone: that trains it in the whole region.
         total = ascended - outcomes.bounds[:, 0].mean() / horizon + error.mean()
-        of_episodes = outcomes.bounds
+        of_episodes = outcomes.worth
         if followers.ends is not None and best is not None:
-            of_episodes = outcomes.bounds[::OWN]
+            of_episodes = of_episodes[::OWN]
         means = (
             costs.mean(),
             error.mean(),
@@ -247,7 +261,7 @@ def _wanted(
     """Compute the targets of the critic; without one, the gains themselves."""
     outcome = jax.lax.stop_gradient(outcome)
     if target is None:
-        return outcome.bounds[1:]
+        return outcome.gains
     wanted = returns(outcome, beta=beta, discount=discount, trace=_TRACE, critic=target)
     return jax.lax.stop_gradient(wanted)
 

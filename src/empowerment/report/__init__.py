@@ -1,5 +1,9 @@
 """Reports: landscapes, figures, video and the page, made from files; knows no particular system."""
 
+from empowerment.report.comparison import (
+    Compared as Compared,
+    write_comparison as write_comparison,
+)
 from empowerment.report.figures import (
     check_drawable as check_drawable,
     draw_landscape as draw_landscape,
@@ -7,6 +11,15 @@ from empowerment.report.figures import (
 from empowerment.report.landscape import (
     Landscape as Landscape,
     write_landscape as write_landscape,
+)
+from empowerment.report.live import (
+    LIVE as LIVE,
+    Live as Live,
+    Parameters as Parameters,
+    StoredLive as StoredLive,
+    StoredSurrogate as StoredSurrogate,
+    to_stored as to_stored,
+    write_stored_live as write_stored_live,
 )
 from empowerment.report.model import draw_model_evaluation as draw_model_evaluation
 from empowerment.report.page import (

@@ -2,7 +2,8 @@
 
 import base64
 import html
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from matplotlib.figure import Figure
 
 from empowerment.files import convert, read_json, write_atomic
+from empowerment.report.live import LIVE, Live, live_section, page_style
 from empowerment.report.run_figures import (
     draw_certificate,
     draw_landscapes,
@@ -21,6 +23,11 @@ from empowerment.report.run_figures import (
     draw_trajectory,
 )
 from empowerment.report.video import VIDEO
+
+PAGE = "report.html"
+"""File of the page in a run folder."""
+
+_EVALUATION = "evaluation.json"
 
 
 @dataclass(frozen=True)
@@ -32,31 +39,67 @@ class Section:
         title: Heading.
         needs: Files of the run folder without which there is no figure.
         draw: Draws the figure from the files of a run folder.
+        caption: What is to be seen in it.
     """
 
     name: str
     title: str
     needs: tuple[str, ...]
     draw: Callable[[Path], Figure | None]
+    caption: str = ""
 
 
 _LANDSCAPE = ("landscape.csv", "episode.csv")
 _FIRST = (
-    Section("landscape", "Empowerment, and an episode of the policy", _LANDSCAPE, draw_trajectory),
-    Section("snapshots", "The same episode, from left to right", (VIDEO,), draw_snapshots),
     Section(
-        "landscapes", "Empowerment by plan length and estimator", _LANDSCAPE[:1], draw_landscapes
+        "landscape",
+        "Empowerment, and an episode of the policy",
+        _LANDSCAPE,
+        draw_trajectory,
+        "Colour: the empowerment of each state in nats, as the agent estimates it. Line: one "
+        "episode of the policy, from the circle to the star.",
+    ),
+    Section(
+        "snapshots",
+        "The same episode, from left to right",
+        (VIDEO,),
+        draw_snapshots,
+        "Frames of the first half of the video, with their times in seconds.",
+    ),
+    Section(
+        "landscapes",
+        "Empowerment by plan length and estimator",
+        _LANDSCAPE[:1],
+        draw_landscapes,
+        "Each picture is over the same states. Exact values are searched without the agent; "
+        "pictures of plans of the same length have the same colours.",
     ),
     Section(
         "certificate",
         "Certificate: a lower bound, and an upper one with a confidence of 99 %",
         _LANDSCAPE[:1],
         draw_certificate,
+        "Every state of the landscape from the least to the most empowered. The truth lies within "
+        "the band; dots are exact values. Left in nats, right as the difference from the estimate.",
     ),
 )
 _LAST = (
-    Section("rounds", "What was imagined, and what happened", ("rounds.json",), draw_rounds),
-    Section("training", "Training", ("metrics.jsonl",), draw_training),
+    Section(
+        "rounds",
+        "What was imagined, and what happened",
+        ("rounds.json",),
+        draw_rounds,
+        "In each round of learning: the mean empowerment in nats, and the number of steps before "
+        "an episode ends, in the learnt world and in the environment.",
+    ),
+    Section(
+        "training",
+        "Training",
+        ("metrics.jsonl",),
+        draw_training,
+        "Progress of each stage by the number of its updates. The bound of the channel is over all "
+        "states, that of the policy over the states that it visits.",
+    ),
 )
 
 _ACTORS = {"sampled": "sampled actions", "uniform": "random", "zero": "no action"}
@@ -70,57 +113,121 @@ def write_report(
     versions: dict[str, str],
     command: str | None = None,
     sections: Sequence[Section] = (),
+    live: Live | None = None,
+    headline: Sequence[str] = (),
+    caveats: Sequence[str] = (),
 ) -> Path:
     """Draw a run from the files in its folder, and put everything into one page.
 
+    What is missing is left out. Of what is damaged the page says so, and has the rest.
+
     Args:
-        folder: A run folder with its evaluation, its episode and its landscapes.
+        folder: A run folder, with its evaluation, its episode and its landscapes if it is finished.
         title: Title of the page.
         settings: Settings of the run, flat.
         versions: Versions of the packages that it was made with.
         command: Command line that made it, if known.
         sections: Further figures, of the particular system.
+        live: How the system runs in the page, if it can.
+        headline: The result in sentences, the most important one first.
+        caveats: What the result depends on, in sentences.
 
     Returns:
         The page, `report.html`.
+
+    Raises:
+        ValueError: If a file is damaged, after the page with all others was written.
     """
-    evaluation = read_evaluation(folder)
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
-    parts = []
-    for section in (*_FIRST, *sections, *_LAST):
-        if not all((folder / name).exists() for name in section.needs):
-            continue
-        figure = section.draw(folder)
-        if figure is None:
-            continue
-        path = figures / f"{section.name}.png"
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
-        heading = html.escape(section.title)
-        parts.append(f"<h2>{heading}</h2><img src='{_inline(path, 'image/png')}' alt='{heading}'>")
-    video = ""
-    if (folder / VIDEO).exists():
-        source = _inline(folder / VIDEO, "video/mp4")
-        video = f"<video src='{source}' controls autoplay loop muted></video>"
-    made = f" Made by <code>{html.escape(command)}</code>." if command else ""
-    page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>
-body {{ font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-img, video {{ max-width: 100%; }} th {{ text-align: left; padding-right: 2rem; font-weight: 400; }}
-code {{ background: #eee; padding: .1rem .3rem; }}
-</style></head><body>
+    (folder / "figures").mkdir(exist_ok=True)
+    parts: list[Callable[[], str]] = []
+    if (folder / _EVALUATION).exists():
+        parts.append(lambda: _results(folder))
+    if live is not None and (folder / LIVE).exists():
+        parts.append(lambda: live_section(folder, live))
+    parts.append(lambda: _video(folder))
+    parts += [
+        lambda section=section: _figure(folder, section)
+        for section in (*_FIRST, *sections, *_LAST)
+        if all((folder / name).exists() for name in section.needs)
+    ]
+    body, problems = [], []
+    for part in parts:
+        try:
+            body.append(part())
+        except (ValueError, OSError) as error:
+            problems.append(str(error))
+            body.append(f"<p class='problem'>{html.escape(str(error))}</p>")
+    body += [folded("Settings", table(settings)), folded("Versions", table(versions))]
+    made = f"<h2>How it was made</h2><pre>{html.escape(command)}</pre>" if command else ""
+    lines = [
+        "<p>The policy seeks states from which it can do most, and has no other goal.</p>",
+        *paragraphs(headline[:1], "headline"),
+        *paragraphs(headline[1:]),
+        *paragraphs(caveats),
+        *body[:-2],
+        made,
+        *body[-2:],
+    ]
+    path = folder / PAGE
+    write_atomic(path, page(title, lines).encode())
+    if problems:
+        raise ValueError(f"{problems[0]} The rest is in {path}.")
+    return path
+
+
+def page(title: str, lines: Iterable[str]) -> str:
+    """Return a page that needs nothing but itself, and can get nothing else."""
+    inside = "\n".join(line for line in lines if line)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+ media-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{html.escape(title)}</title><style>
+{page_style()}</style></head><body>
 <h1>{html.escape(title)}</h1>
-<p>The policy seeks states from which it can do most, and has no other goal.{made}</p>
-{video}
-<h2>Evaluation</h2>{_table(_beside(evaluation))}
-{"".join(parts)}
-<h2>Settings</h2>{_table(settings)}
-<h2>Versions</h2>{_table(versions)}
+{inside}
 </body></html>
 """
-    write_atomic(folder / "report.html", page.encode())
-    return folder / "report.html"
+
+
+def paragraphs(sentences: Sequence[str], kind: str = "") -> list[str]:
+    """Return a paragraph of sentences, if there are any."""
+    if not sentences:
+        return []
+    return [f"<p class='{kind}'>{html.escape(' '.join(sentences))}</p>"]
+
+
+def figure_element(figure: Figure, title: str, caption: str, path: Path | None = None) -> str:
+    """Return a figure as a part of a page, with its heading; write it to a file if there is one."""
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
+    plt.close(figure)
+    if path is not None:
+        write_atomic(path, picture.getvalue())
+    heading = html.escape(title)
+    return (
+        f"<h2>{heading}</h2><figure><img src='{_inline(picture.getvalue(), 'image/png')}' "
+        f"alt='{heading}'><figcaption>{html.escape(caption)}</figcaption></figure>"
+    )
+
+
+def _figure(folder: Path, section: Section) -> str:
+    figure = section.draw(folder)
+    if figure is None:
+        return ""
+    path = folder / "figures" / f"{section.name}.png"
+    return figure_element(figure, section.title, section.caption, path)
+
+
+def _video(folder: Path) -> str:
+    if not (folder / VIDEO).exists():
+        return ""
+    source = _inline((folder / VIDEO).read_bytes(), "video/mp4")
+    return (
+        f"<h2>An episode of the policy</h2><figure><video src='{source}' controls loop muted>"
+        "</video><figcaption>Recorded in its environment, at its own speed.</figcaption></figure>"
+    )
 
 
 _Figures = dict[str, int | float | str | None]
@@ -146,36 +253,56 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: If the file is damaged.
     """
-    path, what = folder / "evaluation.json", "the figures of an evaluation"
+    path, what = folder / _EVALUATION, "the figures of an evaluation"
     figures = read_json(path, dict[str, int | float | str | _Figures | None], what=what)
     convert(figures, _Evaluation, what=what, source=path)
     return figures
 
 
-def _beside(evaluation: dict[str, Any]) -> dict[str, Any]:
+def _results(folder: Path) -> str:
+    return folded("Evaluation: all figures", table(beside(read_evaluation(folder))))
+
+
+def beside(evaluation: dict[str, Any]) -> dict[str, Any]:
     """Put the figures of other actors in parentheses behind those of the policy."""
     others = {label: evaluation[who] for who, label in _ACTORS.items() if who in evaluation}
     rows = {}
     for name, value in evaluation.items():
         if name in _ACTORS:
             continue
-        same = [f"{who}: {_text(other[name])}" for who, other in others.items() if name in other]
-        rows[name] = f"{_text(value)} ({', '.join(same)})" if same else value
+        same = [f"{who}: {text(other[name])}" for who, other in others.items() if name in other]
+        rows[name] = f"{text(value)} ({', '.join(same)})" if same else value
     return rows
 
 
-def _inline(path: Path, kind: str) -> str:
+def _inline(data: bytes, kind: str) -> str:
     """Return a file as a data URL: nothing comes from the network."""
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _table(rows: dict[str, Any]) -> str:
-    cells = "".join(
-        f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_text(value))}</td></tr>"
-        for name, value in rows.items()
+def folded(title: str, inside: str) -> str:
+    """Return a part of a page that is shown when its title is clicked on."""
+    return f"<details><summary>{title}</summary>{inside}</details>"
+
+
+def table(rows: dict[str, Any]) -> str:
+    """Return a table with a name and a value in each row."""
+    return columns({name: (value,) for name, value in rows.items()})
+
+
+def columns(rows: Mapping[str, Sequence[Any]], heads: Sequence[str] = ()) -> str:
+    """Return a table with a name and some values in each row."""
+
+    def row(kind: str, cells: Sequence[Any]) -> str:
+        return "".join(f"<{kind}>{html.escape(text(cell))}</{kind}>" for cell in cells)
+
+    head = f"<tr><th></th>{row('th', heads)}</tr>" if heads else ""
+    body = "".join(
+        f"<tr>{row('th', (name,))}{row('td', values)}</tr>" for name, values in rows.items()
     )
-    return f"<table>{cells}</table>"
+    return f"<div class='table'><table>{head}{body}</table></div>"
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """Return a value as it is shown in a table."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -143,33 +143,46 @@ class _Metrics(msgspec.Struct):
     validation: float | None = None
 
 
-def draw_training(folder: Path) -> Figure | None:
-    """Draw the diagnostics of each stage, a line for each round."""
+Curves = dict[str, dict[str, list[tuple[int, float]]]]
+"""Updates and diagnostics by stage, then by the label of a line."""
+
+
+def read_curves(folder: Path) -> Curves:
+    """Read the diagnostics of each stage, a line for each round."""
     path = folder / "metrics.jsonl"
     # Runs of earlier versions have another name for the evidence of validation data.
     text = read_bytes(path, most=_MAX_METRICS).replace(b'"held_out"', b'"validation"')
-    lines: list[_Metrics] = [
-        decode(line, _Metrics, what="the metrics of a run", source=path)
-        for line in text.splitlines()
-    ]
-    stages = [stage for stage in _STAGES if any(line.stage == stage for line in lines)]
+    curves: Curves = {}
+    for row in text.splitlines():
+        line: _Metrics = decode(row, _Metrics, what="the metrics of a run", source=path)
+        if line.stage in _STAGES:
+            lines = curves.setdefault(line.stage, {})
+            value = getattr(line, _STAGES[line.stage][1])
+            if line.update > 0:
+                lines.setdefault(f"round {line.round}", []).append((line.update, value))
+    return curves
+
+
+def draw_training(folder: Path) -> Figure | None:
+    """Draw the diagnostics of each stage, a line for each round."""
+    return draw_curves(read_curves(folder))
+
+
+def draw_curves(curves: Curves) -> Figure | None:
+    """Draw diagnostics, stages side by side; none if there are none."""
+    stages = [stage for stage in _STAGES if stage in curves]
     if not stages:
         return None
-    rounds = sorted({line.round for line in lines})
     figure, all_axes = plt.subplots(
         1, len(stages), figsize=(4.5 * len(stages), 3), layout="constrained", squeeze=False
     )
+    names = {name for lines in curves.values() for name in lines}
     for axes, stage in zip(all_axes[0], stages, strict=True):
-        title, name, label = _STAGES[stage]
-        for number in rounds:
-            chosen = [
-                (line.update, getattr(line, name))
-                for line in lines
-                if (line.stage, line.round) == (stage, number) and line.update > 0
-            ]
-            if chosen:
-                axes.plot(*zip(*chosen, strict=True), label=f"round {number}")
-        if rounds[-1]:
+        title, _, label = _STAGES[stage]
+        for name, line in curves[stage].items():
+            marker = "" if len(line) > 1 else "o"  # A line of one point is not seen.
+            axes.plot(*zip(*line, strict=True), marker=marker, label=name)
+        if len(names) > 1:
             axes.legend(fontsize=8)
         axes.set_xlabel("updates")
         axes.set_ylabel(label)

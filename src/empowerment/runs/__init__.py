@@ -1,5 +1,6 @@
 """Runs in folders: training, evaluation and reports that survive interruption."""
 
+from empowerment.runs.comparison import compare_runs as compare_runs
 from empowerment.runs.evaluation import (
     evaluate_agent as evaluate_agent,
     evaluate_run as evaluate_run,
@@ -24,5 +25,5 @@ from empowerment.runs.models import (
     load_model as load_model,
 )
 from empowerment.runs.pipeline import train_run as train_run
-from empowerment.runs.presets import LEARNT as LEARNT, PRESETS as PRESETS, Preset as Preset
-from empowerment.runs.report_data import report_run as report_run
+from empowerment.runs.presets import PRESETS as PRESETS, Preset as Preset
+from empowerment.runs.report_data import UNFINISHED as UNFINISHED, report_run as report_run

@@ -139,8 +139,8 @@ class _SurrogateFacts(msgspec.Struct):
 
 
 def _surrogate(run: TrainedRun, folder: Path) -> dict[str, float]:
-    """Read how far the surrogate is off, and how much the bound varies over the same states."""
-    if run.agent.surrogate is None:
+    """Read how far the surrogate is off that a policy was trained on, and how the bound varies."""
+    if run.agent.surrogate is None or run.experiment.agent.joint:
         return {}
     path = path_of(folder, "surrogate", run.number)
     facts: _SurrogateFacts = read_about(path, _SurrogateFacts)
@@ -161,6 +161,11 @@ def summarise(figures: dict[str, Any]) -> list[str]:
             f"That is at the ceiling of its codebook, {figures['empowerment_ceiling']:.2f} nats: "
             "there may be more."
         )
+    if "task_reward_mean" in figures:
+        sentences.append(
+            f"Its task pays {figures['task_reward_mean']:.3f} per step on average; a random one "
+            f"{uniform['task_reward_mean']:.3f}."
+        )
     if figures["survived_fraction"] < 1 or uniform["survived_fraction"] < 1:
         sentences.append(
             f"It survives {figures['survived_fraction']:.0%} of them, "
@@ -176,8 +181,11 @@ def summarise(figures: dict[str, Any]) -> list[str]:
                 f"bound itself varies by {figures['surrogate_spread']:.3g} nats over them."
             )
         if "surrogate_visited_error" in figures:
+            what = "Refined where the policy goes, it"
+            if "surrogate_error" not in figures:
+                what = "The network that was fitted to the bound"
             sentences.append(
-                "Refined where the policy goes, it is off by "
+                f"{what} is off by "
                 f"{figures['surrogate_visited_error']:.3g} nats along these episodes, and by "
                 f"{figures['surrogate_best_error']:.3g} at the tenth that it takes for the best."
             )

@@ -1,5 +1,7 @@
 """The settings of a run: plain data, on the command line and in the manifest."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,8 +10,10 @@ import msgspec
 from tyro.conf import arg
 
 from empowerment.agent import AgentSettings
+from empowerment.data import LogOptions
 from empowerment.files import convert
 from empowerment.model import ModelSettings
+from empowerment.policy import Task, make_goal, parse_goal
 from empowerment.settings import check_at_least
 
 
@@ -25,8 +29,8 @@ class Experiment:
     module:ID of your own."""
 
     data: str | None = None
-    """Learn the world from this file of trajectories, as `empower collect` writes them. With
-    --env, it replaces the first collection."""
+    """Learn the world from this log, without any environment: what `empower collect` writes, or
+    any format that `empower data` reads. With --env, it replaces the first collection."""
 
     data_env: str | None = None
     """Collect the first data in this environment instead: the same system, started elsewhere."""
@@ -68,11 +72,25 @@ class Experiment:
     """Number of devices over which the batches of model, channel and policy are spread. The bits
     of results depend on it."""
 
+    goal: str | None = None
+    """A place to be at as well, such as x=2,y=3: columns of an observation and their values. The
+    policy gains empowerment plus --task-weight times 1 - sqrt(1 + d^2 / s^2), with d the distance
+    from the goal."""
+
+    goal_scale: float = 1.0
+    """How near is near: s, in the units of the columns of the goal."""
+
+    task_weight: float | Literal["alone"] = 1.0
+    """Weight of the goal against empowerment, in nats; alone leaves empowerment out."""
+
     agent: Annotated[AgentSettings, arg(name="")] = field(default_factory=AgentSettings)
     """Hyperparameters of channel and policy."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
     """Hyperparameters of a learnt world."""
+
+    log: Annotated[LogOptions, arg(name="")] = field(default_factory=LogOptions)
+    """What the log does not say itself."""
 
     @property
     def is_learnt(self) -> bool:
@@ -99,6 +117,17 @@ class Experiment:
         """Whether there is an environment to act in, and not a log alone."""
         return self.env is not None or not self.is_learnt
 
+    @property
+    def weight(self) -> float:
+        """Weight of the task; infinite if it is alone."""
+        return math.inf if self.task_weight == "alone" else self.task_weight
+
+    def task(self, names: Sequence[str], angles: Sequence[str] = ()) -> Task | None:
+        """Build the task, given the names of what is perceived and which are angles."""
+        if self.goal is None:
+            return None
+        return Task(make_goal(self.goal, names, angles=angles, scale=self.goal_scale), self.weight)
+
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
@@ -115,11 +144,18 @@ class Experiment:
                 "Expected the number of steps of a plan where the world is learnt; got auto. "
                 "Choose it by --steps."
             )
+        if self.data is None and (given := self.log.given()):
+            raise ValueError(
+                f"Expected a log that --{given[0]} is about; got none. Add --data LOG."
+            )
+        self.log.check()
         if self.rounds not in ("auto", 0) and self.env is None:
             raise ValueError(
                 "Expected an environment to collect data of further rounds in; got none. Name one "
                 "by --env."
             )
+        if self.goal is not None:
+            self.task(list(parse_goal(self.goal)))
         if self.resolution is not None and not 0 <= self.resolution < float("inf"):
             raise ValueError(
                 f"Expected the resolution to be at least 0 and finite; got {self.resolution}."
@@ -204,8 +240,9 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
     for name, read in (("agent", _agent_from_json), ("model", model_from_json)):
         if name in given:
             given[name] = asdict(read(given[name], source))
-    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget.
-    given.setdefault("devices", 1)  # Nor more than one device.
+    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget,
+    given.setdefault("log", asdict(LogOptions()))  # nor read logs of other formats.
+    given.setdefault("devices", 1)
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed

@@ -12,6 +12,7 @@ from empowerment.agent import (
     AgentSettings,
     PolicyActor,
     TrainedAgent,
+    unfitted,
     untrained_agent,
     untrained_surrogate,
 )
@@ -24,7 +25,7 @@ from empowerment.runs.experiment import Experiment, from_json
 from empowerment.runs.folder import read_manifest
 from empowerment.runs.models import read_model
 from empowerment.runs.stage import named, path_of
-from empowerment.storage import load_arrays, load_tree, read_about, save_tree
+from empowerment.storage import is_saved, load_arrays, load_tree, read_about, save_tree
 from empowerment.worlds import Bounded, Box, Grid
 
 
@@ -113,14 +114,18 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
                 f"Expected a round from 0 to {last}, as the run in {folder} has; got {rounds}."
             )
         number = rounds
-    model = None
+    model, task = None, None
     if experiment.is_learnt:
         model = read_model(path_of(folder, "model", number))
         world = load_world(experiment, model, folder, number, seed)
+        if experiment.goal is not None:
+            (first,) = load_data(folder, 0, experiment.agents)
+            task = experiment.task(first.spaces.observation_names)
     else:
         world = named_world(experiment)
+        task = experiment.task(world.states.names, world.states.angles)
     agent = _load_stages(world, experiment.agent, folder, number)
-    agent = replace(agent, model=model, num_agents=experiment.agents)
+    agent = replace(agent, model=model, num_agents=experiment.agents, task=task)
     return TrainedRun(experiment, seed, agent, env, number)
 
 
@@ -142,6 +147,10 @@ def _load_stages(
         agent, surrogate = load_tree(fresh, path), path_of(folder, "surrogate", number)
         return TrainedAgent(world, channel, load_tree(like, surrogate), agent.policy)
     agent = load_tree(replace(fresh, surrogate=like), path)
+    fitted = path_of(folder, "surrogate", number)
+    if settings.joint and is_saved(fitted):  # Earlier versions did not fit one.
+        like = eqx.filter_eval_shape(unfitted, world, settings)
+        agent = replace(agent, surrogate=load_tree(like, fitted).surrogate)
     return TrainedAgent(world, agent.channel or channel, agent.surrogate, agent.policy)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from empowerment.agent import (
     Comparison,
@@ -18,17 +19,21 @@ from empowerment.controller import write_bundle
 from empowerment.data import (
     Episode,
     Trajectories,
+    action_bounds,
     check,
     check_same_spaces,
     close_environment,
     collect,
     interval_of,
     make_environment,
+    read_log,
+    with_limits,
 )
 from empowerment.devices import check_devices, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
+from empowerment.policy import Task
 from empowerment.runs.experiment import Experiment, from_json, to_json
 from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
@@ -73,8 +78,11 @@ def train_run(
     """
     experiment.check()
     check_devices(experiment.devices)
-    if experiment.data is not None and experiment.env is not None:
-        check_same_spaces(Trajectories.load(Path(experiment.data)).spaces, experiment.env)
+    given = None
+    if experiment.data is not None and not data_path(folder, 0).exists():
+        given = _read_log(experiment, log)
+        if experiment.env is not None:
+            check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
     if world is not None:
         experiment = replace(experiment, agent=with_steps(experiment.agent, world))
@@ -87,8 +95,11 @@ def train_run(
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            agent, kept = _train(run, experiment, 0, world, progress, keys), 0
+            task = experiment.task(world.states.names, world.states.angles)
+            agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
+            if given is not None:
+                given.save(data_path(folder, 0))
             agent, kept = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
         run.write_manifest(finished=True)
@@ -149,7 +160,8 @@ def _train_round(
         )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
-    trained = _train(run, experiment, number, world, progress, tuple(keys))
+    task = experiment.task(parts[0].spaces.observation_names)
+    trained = _train(run, experiment, number, world, task, progress, tuple(keys))
     return replace(trained, model=model, num_agents=experiment.agents)
 
 
@@ -158,6 +170,7 @@ def _train(
     experiment: Experiment,
     number: int,
     world: Bounded,
+    task: Task | None,
     progress: Progress,
     keys: tuple[Key, ...],
 ) -> TrainedAgent:
@@ -170,22 +183,31 @@ def _train(
 
     hooks = RunHooks(run, number, progress, latest)
     with use_devices(experiment.devices):
-        return train_stages(world, experiment.agent, hooks, *keys)
+        return train_stages(world, experiment.agent, hooks, *keys, task=task)
 
 
 def _system(experiment: Experiment) -> System:
     return system_of(environment_of(experiment).id if experiment.has_environment else None)
 
 
+def _read_log(experiment: Experiment, log: Log) -> Trajectories:
+    """Read and check the log to learn from, with limits of its actions; nothing is written yet."""
+    data = read_log(str(experiment.data), experiment.log)
+    check(data)
+    spaces = data.spaces
+    if np.isfinite([spaces.action_low, spaces.action_high]).all():
+        return data
+    low, high = action_bounds(data)
+    pairs = zip(spaces.action_names, low.tolist(), high.tolist(), strict=True)
+    found = ", ".join(f"{name} from {least:.4g} to {most:.4g}" for name, least, most in pairs)
+    log(f"Actions are limited to what the log has: {found}. Choose others by --limits.")
+    return with_limits(data, (low, high))
+
+
 def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> None:
-    """Collect the data of the first round, or copy those that are given, if they are missing."""
+    """Collect the data of the first round if they are missing."""
     path = data_path(run.folder, 0)
     if path.exists():
-        return
-    if experiment.data is not None:
-        given = Trajectories.load(Path(experiment.data))
-        check(given)
-        given.save(path)
         return
     collected, report = collect(
         EnvFactory(experiment.data_env or str(experiment.env), experiment.action_repeat),
@@ -215,6 +237,7 @@ def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path)
         policy=agent.policy,
         world=agent.world,
         model=agent.model,
+        bound=agent.surrogate,
         environment=environment,
         interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
         action_repeat=experiment.action_repeat,

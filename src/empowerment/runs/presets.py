@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
-from empowerment.agent import AgentSettings
 from empowerment.runs.experiment import Experiment
 
 
@@ -22,12 +21,8 @@ class Preset:
     experiment: Experiment
 
 
-LEARNT = Experiment(agent=AgentSettings(family="codebook"))
-"""Defaults for any environment or log."""
-
-
 def _read() -> dict[str, Preset]:
-    presets: dict[str, Preset] = {"learnt": Preset("", LEARNT), "": Preset("", Experiment())}
+    presets: dict[str, Preset] = {"": Preset("", Experiment())}
     text = files("empowerment.runs").joinpath("presets.toml").read_text(encoding="utf-8")
     for name, table in tomllib.loads(text).items():
         about, base = table.pop("about"), presets[table.pop("extends", "")].experiment

@@ -1,5 +1,6 @@
 """What the report of a run is drawn from: computed once, written to its folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -10,10 +11,19 @@ from empowerment.data import close_environment, spaces_of
 from empowerment.files import write_columns
 from empowerment.landscapes import compute_landscape, describe, grid_states
 from empowerment.landscapes.variational import variational_landscape
-from empowerment.report import VIDEO, Landscape, write_landscape, write_report, write_video
-from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape
-from empowerment.runs.folder import read_manifest
-from empowerment.runs.loading import TrainedRun, load_run
+from empowerment.report import (
+    VIDEO,
+    Landscape,
+    read_evaluation,
+    write_landscape,
+    write_report,
+    write_video,
+)
+from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape, summarise
+from empowerment.runs.experiment import from_json
+from empowerment.runs.folder import Manifest, read_manifest
+from empowerment.runs.live import write_live
+from empowerment.runs.loading import TrainedRun, environment_of, load_run
 from empowerment.settings import flat
 from empowerment.systems import Study, evaluated, system_of
 from empowerment.types import Progress
@@ -23,6 +33,12 @@ _SHOWN_SECONDS = 6.0
 """Duration of the video."""
 
 _FPS = 30
+
+UNFINISHED = (
+    "This run is not finished: the page has what there is so far. Resume it with empower train "
+    "--resume."
+)
+"""What the report of a run says that was interrupted, or is still training."""
 
 
 def report_run(
@@ -35,6 +51,8 @@ def report_run(
 ) -> Path:
     """Compute what is missing in a run folder, then draw the report from files alone.
 
+    Of a run that is not finished, or is damaged, what there is is drawn.
+
     Args:
         folder: The run folder.
         grid: Number of states along each axis of the landscapes.
@@ -45,7 +63,16 @@ def report_run(
     Returns:
         The page.
     """
-    run = load_run(folder, env=env)
+    manifest = read_manifest(folder)
+    if not manifest["finished"] and manifest["settings"].get("kind") != "model":
+        return _draw(folder, manifest, headline=[UNFINISHED])
+    try:
+        run = load_run(folder, env=env)
+    except ValueError as error:
+        if env is not None or manifest["settings"].get("kind") == "model":
+            raise
+        path = _draw(folder, manifest, headline=[f"This run is damaged. {error}"])
+        raise ValueError(f"{error} What could be drawn is in {path}.") from error
     system = system_of(run.environment.id)
     kept = [evaluated(folder, actor) for actor in ACTORS]
     if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
@@ -54,16 +81,52 @@ def report_run(
         _write_episode(run, folder)
     system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
     _write_landscapes(run, folder, grid, progress)
-    manifest, experiment = read_manifest(folder), run.experiment
+    write_live(run, folder)
+    try:
+        figures = read_evaluation(folder)
+        headline = dict.fromkeys([*system.summary(figures), *summarise(figures)])
+        caveats = _caveats(manifest, run, figures["episodes"])
+    except (ValueError, KeyError, TypeError):  # Then the page says what is wrong with them.
+        headline, caveats = {}, []
+    return _draw(folder, manifest, headline=list(headline), caveats=caveats)
+
+
+def _draw(
+    folder: Path, manifest: Manifest, *, headline: Sequence[str], caveats: Sequence[str] = ()
+) -> Path:
+    """Draw the report from files alone."""
+    experiment, _ = from_json(manifest["settings"], folder / "manifest.json")
+    steps = experiment.agent.steps
+    name = experiment.env or experiment.data or experiment.world
+    environment = environment_of(experiment).id if experiment.has_environment else None
+    system = system_of(environment)
     return write_report(
         folder,
-        title=f"{experiment.env or experiment.data or experiment.world}: "
-        f"{experiment.agent.num_steps}-step empowerment",
+        title=f"{name}: {f'{steps}-step ' if isinstance(steps, int) else ''}empowerment",
         settings=flat(manifest["settings"]),
         versions=manifest["versions"],
         command=manifest.get("command"),
         sections=system.sections,
+        live=system.live,
+        headline=headline,
+        caveats=caveats,
     )
+
+
+def _caveats(manifest: Manifest, run: TrainedRun, episodes: int) -> list[str]:
+    """State what the figures of a run depend on."""
+    noise = manifest.get("noise")
+    sentences = [
+        f"These are figures of one run, seed {run.seed}, over {episodes} episodes; other seeds "
+        "have others.",
+        "Empowerment depends on the length of plans "
+        f"({run.experiment.agent.num_steps} step{'s' * (run.experiment.agent.num_steps > 1)}) and "
+        "on the noise of what is perceived: compare only numbers that were made with the same.",
+    ]
+    if noise is not None:
+        scales = ", ".join(f"{scale:g}" for scale in noise["perception"])
+        sentences.append(f"Here that noise has the scales {scales}, as assumed, not measured.")
+    return sentences
 
 
 def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progress) -> None:

@@ -92,7 +92,12 @@ def describe(found: Comparison) -> str:
         f"Round {number}: imagined {found.imagined.empowerment:.2f} nats and "
         f"{found.imagined.length:.0f} of {found.longest} steps; really "
         f"{real.empowerment:.2f} nats and {real.length:.0f} steps."
+        + ("" if real.gain is None else _describe_gain(found))
     )
+
+
+def _describe_gain(found: Comparison) -> str:
+    return f" With the task: imagined {found.imagined.gain:.2f}, really {found.real[-1].gain:.2f}."
 
 
 def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
@@ -110,5 +115,5 @@ def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
     write_atomic(folder / ROUNDS, (json.dumps(about, indent=2) + "\n").encode())
     return (
         f"Round {last.best} of 0 to {len(comparisons) - 1} is kept: its real episodes were best "
-        f"({last.real[last.best].empowerment:.2f} nats). Stopped since {why}."
+        f"({last.real[last.best].worth:.2f} nats). Stopped since {why}."
     )

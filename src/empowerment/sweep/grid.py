@@ -10,13 +10,13 @@ import msgspec
 
 from empowerment.agent import AgentSettings
 from empowerment.model import ModelSettings
-from empowerment.runs import LEARNT, PRESETS, Experiment
+from empowerment.runs import PRESETS, Experiment
 from empowerment.runs.experiment import to_json
 
 MAX_RUNS = 100_000
 """Maximal number of runs of a sweep; all of them are in one file."""
 
-_FIXED = ("world", "env", "agent", "model")
+_FIXED = ("world", "env", "agent", "model", "log")
 """Fields of an experiment that are no settings: what it is of, and its parts."""
 
 
@@ -48,7 +48,7 @@ class Grid:
         if self.preset is not None:
             found = {self.preset: PRESETS[self.preset].experiment}
         else:
-            found = {env: replace(LEARNT, env=env) for env in self.envs}
+            found = {env: Experiment(env=env) for env in self.envs}
         return {name: each.with_budget(self.budget) for name, each in found.items()}
 
 

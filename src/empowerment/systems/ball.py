@@ -9,6 +9,7 @@ from empowerment.data import Episode
 from empowerment.environments import ENVIRONMENTS
 from empowerment.systems import room
 from empowerment.systems.base import System, Truth, Watched
+from empowerment.systems.live import live_world
 
 _TOUCH = 1e-4
 """Distance within which the ball touches a wall."""
@@ -37,5 +38,6 @@ SYSTEMS = (
         summary=room.summary,
         after_evaluation=room.write_room,
         sections=room.SECTIONS,
+        live=live_world("ball", "ball.js"),
     ),
 )

@@ -12,7 +12,7 @@ from empowerment.agent import TrainedAgent
 from empowerment.data import Episode, Trajectories
 from empowerment.environments import EnvFactory
 from empowerment.policy import Policy
-from empowerment.report import Section
+from empowerment.report import Live, Section
 from empowerment.worlds import Bounded
 
 Watched = Sequence[Float[np.ndarray, " steps"]]
@@ -95,6 +95,7 @@ class System:
         after_evaluation: Writes tables to the run folder; returns further figures.
         before_report: Writes tables that are missing in the run folder.
         sections: Figures of the report.
+        live: How it runs in the page of the report.
     """
 
     environments: tuple[str, ...] = ()
@@ -109,3 +110,4 @@ class System:
     after_evaluation: Callable[[Study], dict[str, float]] = lambda study: {}
     before_report: Callable[[Study], None] = lambda study: None
     sections: tuple[Section, ...] = ()
+    live: Live | None = None

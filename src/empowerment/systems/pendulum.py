@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import gymnasium
@@ -14,7 +15,9 @@ from jaxtyping import Array, Bool, Float
 from empowerment.data import Episode, interval_of
 from empowerment.environments import ENVIRONMENTS, PENDULUM_DIRECTION
 from empowerment.policy import Policy
+from empowerment.report import Live, Parameters
 from empowerment.systems.base import System, Trial, Truth, Watched
+from empowerment.systems.live import live_world, scripts, world_parameters
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import Bounded, Pendulum
 
@@ -129,6 +132,35 @@ def _angle_and_velocity(
     return np.stack([angle_of(observations), observations[:, 2]], axis=1)
 
 
+def _by_direction(environment: gymnasium.Env) -> Parameters:
+    return world_parameters(environment) | {"by_direction": True}
+
+
+def _gymnasium(environment: gymnasium.Env) -> Parameters:
+    """Read the parameters of Gymnasium's pendulum, which limits its speed before it moves."""
+    inner: Any = environment.unwrapped
+    return {
+        "gravity": inner.g,
+        "mass": inner.m,
+        "length": inner.l,
+        "interval": inner.dt,
+        "friction": 0.0,
+        "max_torque": inner.max_torque,
+        "max_speed": inner.max_speed,
+        "limit_first": True,
+        "by_direction": True,
+    }
+
+
+def _noise_of_direction(scales: list[float]) -> list[float]:
+    """Return the noise of cosine, sine and velocity, where a direction is about an angle long."""
+    return [scales[0], *scales]
+
+
+def _live(parameters: Callable[[gymnasium.Env], Parameters]) -> Live:
+    return Live("pendulum", scripts("pendulum.js"), parameters, _noise_of_direction)
+
+
 _BY_DIRECTION = System(
     environments=("Pendulum-v1",),
     metrics=held,
@@ -136,9 +168,13 @@ _BY_DIRECTION = System(
     units={"angle": "rad", "velocity": "rad/s"},
     describe=describe,
     summary=summary,
+    live=_live(_gymnasium),
 )
 _SETTABLE = replace(
-    _BY_DIRECTION, environments=(PENDULUM_DIRECTION,), trial=Trial(hanging_starts, swing_up)
+    _BY_DIRECTION,
+    environments=(PENDULUM_DIRECTION,),
+    trial=Trial(hanging_starts, swing_up),
+    live=_live(_by_direction),
 )
 SYSTEMS = (
     _BY_DIRECTION,
@@ -147,6 +183,7 @@ SYSTEMS = (
         _SETTABLE,
         environments=(ENVIRONMENTS["pendulum"],),
         truth=Truth("pendulum", lambda states: states, lambda observations: observations),
+        live=live_world("pendulum", "pendulum.js"),
     ),
 )
 """Pendulums observed by direction or by angle; ours can be set to hang."""

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from empowerment.data import Episode
 from empowerment.environments import ENVIRONMENTS, WorldEnv
 from empowerment.systems.base import System, Watched
+from empowerment.systems.live import live_world
 from empowerment.worlds import CartPole, Chain
 
 _LAST = 0.1
@@ -53,8 +54,19 @@ def summary(figures: dict) -> list[str]:
     ]
 
 
-_RODS = System(metrics=height, summary=summary)
+_UNITS = {
+    "position": "m",
+    "velocity": "m/s",
+    "angle": "rad",
+    "turning": "rad/s",
+    **{f"angle_{number}": "rad" for number in (1, 2, 3)},
+    **{f"velocity_{number}": "rad/s" for number in (1, 2, 3)},
+}
+_RODS = System(metrics=height, summary=summary, units=_UNITS)
+_LIVE = {"cart-pole": "cart_pole", "double-pendulum": "chain", "triple-pendulum": "chain"}
+"""What these systems are called in the script of the page."""
+
 SYSTEMS = tuple(
-    replace(_RODS, environments=(ENVIRONMENTS[name],))
-    for name in ("cart-pole", "double-pendulum", "triple-pendulum")
+    replace(_RODS, environments=(ENVIRONMENTS[name],), live=live_world(script, "rods.js"))
+    for name, script in _LIVE.items()
 )

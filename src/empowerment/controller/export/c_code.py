@@ -11,41 +11,59 @@ import numpy as np
 
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.choices import labels
+from empowerment.controller.export.c_safety import (
+    CONSTANTS,
+    FAULTS,
+    HARNESS as SAFETY_HARNESS,
+    SAFETY,
+    safety_arrays,
+    safety_words,
+)
 from empowerment.controller.export.c_template import (
     ACT,
     ACT_DISCRETE,
+    BOUND,
+    BOUND_HARNESS,
     CHOOSE,
     FILTER,
     FINISH,
     FINISH_DISCRETE,
     HARNESS,
     HEADER,
+    NEAREST_LATENT,
+    NEAREST_OBSERVED,
     NO_FILTER,
     WEIGHTS,
+    WITHIN,
 )
 from empowerment.controller.folding import Layer, fold
+from empowerment.controller.safety import Safety
 
-FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
+FLAGS = (
+    "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion",
+    "-Wsign-conversion", "-Wdouble-promotion", "-Wshadow", "-Wundef",
+)  # fmt: skip
 """Compiler flags under which the code compiles without warnings."""
 
 _PER_LINE = 8
 
 
-def c_files(bundle: Bundle, name: str) -> dict[str, str]:
+def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str, str]:
     """Generate the code.
 
     Args:
         bundle: The controller bundle.
         name: Prefix of every symbol.
+        safety: Fault limits; there is no record in C.
 
     Returns:
         The text of each file, by file name.
     """
     about = bundle.description
-    folded = fold(bundle)
+    folded, safety = fold(bundle), safety or Safety()
     low, high = bundle.limits
     offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
-    vectors = {"offset": offset}
+    vectors = {"offset": offset, **safety_arrays(bundle, safety)}
     if not about.choices:
         vectors |= {
             "middle": bundle.middle,
@@ -54,6 +72,8 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
             "high": high,
             "idle": bundle.idle,
         }
+    if about.has_bound:
+        vectors |= dict(zip(("lowest", "highest"), bundle.region, strict=True))
     for network, layers in folded.items():
         for index, layer in enumerate(layers):
             vectors[f"{network}_{index}_weight"] = layer.weight.T
@@ -83,12 +103,35 @@ def c_files(bundle: Bundle, name: str) -> dict[str, str]:
         "VARIANCE": "softplus(raw)" if about.scales == "softplus" else "square(raw)",
         "RESIDUAL": "memory[1 + i] + " if about.residual else "",
         "NETWORKS": "\n".join(_network(name, each, folded[each]) for each in folded),
-        "FEATURES": _features(about.observation_size, about.angles, name),
+        "FEATURES": _features(about.observation_size, about.angles, "observation[{}]", name),
         "ARRAYS": "\n".join(arrays),
     }
     words["VARIANCE"] = f"{name}_{words['VARIANCE']}"
-    code = _filled(HEADER, {**words, "BODY": _filled(body, words)})
+    words |= safety_words(safety)
+    words["BOUND"] = _filled(_bound(bundle, name), words) if about.has_bound else ""
+    stepped = [layers for network, layers in folded.items() if network != "bound"]
+    weights = sum(layer.weight.size for layers in stepped for layer in layers)
+    parts = {
+        "BODY": body,
+        "CONSTANTS": CONSTANTS,
+        "SAFETY": SAFETY.replace("@LIMIT@", str(words["LIMIT"])),
+        # An observation that cannot be used costs a second attempt, without it.
+        "PRODUCTS": str(2 * weights),
+        "SOFTPLUSES": str(4 * about.latent_size if about.scales == "softplus" else 0),
+        "BYTES": str(4 * sum(values.size for values in vectors.values())),
+    }
+    code = _filled(HEADER, words | {part: _filled(text, words) for part, text in parts.items()})
     return {f"{name}.h": code, f"{name}_weights.h": _filled(WEIGHTS, words)}
+
+
+def _bound(bundle: Bundle, name: str) -> str:
+    """Generate the function that returns empowerment."""
+    about, nearest = bundle.description, NEAREST_LATENT
+    if not about.latent_size:
+        value = f"{name}_within(observation[{{0}}], {name}_lowest[{{0}}], {name}_highest[{{0}}])"
+        features = _features(about.observation_size, about.angles, value, name)
+        nearest = _filled(NEAREST_OBSERVED, {"NEAREST_FEATURES": features})
+    return WITHIN + _filled(BOUND, {"NEAREST": nearest})
 
 
 class CompiledC:
@@ -112,7 +155,8 @@ class CompiledC:
             raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
         with tempfile.TemporaryDirectory() as folder:
             words = {"NAME": name, "UPPER": name.upper()}
-            for file, text in {**texts, "export.c": _filled(HARNESS, words)}.items():
+            harness = HARNESS + SAFETY_HARNESS + BOUND_HARNESS * bundle.description.has_bound
+            for file, text in {**texts, "export.c": _filled(harness, words)}.items():
                 (Path(folder) / file).write_text(text)
             source, library = Path(folder) / "export.c", Path(folder) / "export.so"
             command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
@@ -126,16 +170,46 @@ class CompiledC:
         self._run, self._time = loaded.run, loaded.time_steps
         self._run.argtypes = [single] * 4
         self._time.argtypes = [single, single, ctypes.c_int, double]
+        self._value = None
+        if bundle.description.has_bound:
+            self._value = loaded.value
+            self._value.argtypes, self._value.restype = [single] * 2, ctypes.c_float
         self._about = bundle.description
+        unsigned = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
+        self.reset, self._control = loaded.control_reset, loaded.control
+        self._load, self._counts = loaded.control_load, loaded.control_counts
+        self._control.argtypes = [single, ctypes.c_int, ctypes.c_uint64, single]
+        self._load.argtypes, self._counts.argtypes = [single], [unsigned]
+        loaded.control_init()
 
-    def __call__(
-        self, observation: np.ndarray, memory: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Make a step."""
+    def control(self, observation: np.ndarray | None, now: int) -> tuple[np.ndarray, str | None]:
+        """Control a cycle, with all that watches over it; return the action and the fault."""
+        action = np.empty(self._about.action_size, np.float32)
+        given = np.zeros(self._about.observation_size, np.float32)
+        if observation is not None:
+            given[:] = observation
+        fault = self._control(given, observation is not None, now, action)
+        return action, FAULTS[fault] if fault else None
+
+    def load(self, state: np.ndarray) -> None:
+        """Replace the state of the controller."""
+        self._load(np.ascontiguousarray(state, np.float32))
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of steps, missing observations, missed cycles and faults."""
+        counts = np.zeros(4, np.uint64)
+        self._counts(counts)
+        return counts.tolist()
+
+    def __call__(self, observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Make a step; see `Step`."""
         action = np.empty(self._about.action_size, np.float32)
         after = np.empty(self._about.memory_size, np.float32)
         self._run(observation, memory, action, after)
-        return action, after
+        if self._value is None:
+            return action, after
+        return action, after, np.array([self._value(observation, after)], np.float32)
 
     def times(self, observation: np.ndarray, count: int) -> np.ndarray:
         """Measure the duration of steps called from C, in seconds."""
@@ -190,8 +264,15 @@ def _network(name: str, network: str, layers: list[Layer]) -> str:
     return "\n".join([head, *buffers, *lines, "}", ""])
 
 
-def _features(size: int, angles: tuple[int, ...], name: str) -> str:
-    """Generate the policy's input from an observation, without a filter."""
+def _features(size: int, angles: tuple[int, ...], value: str, name: str) -> str:
+    """Generate the input of a network from an observation, without a filter.
+
+    Args:
+        size: Number of axes.
+        angles: Those that are angles.
+        value: Expression for the value of another axis, with a place for its number.
+        name: Prefix of every symbol.
+    """
     lines, place = [], 0
     for axis in range(size):
         if axis in angles:
@@ -199,6 +280,6 @@ def _features(size: int, angles: tuple[int, ...], name: str) -> str:
             lines.append(f"  input[{place + 1}] = sinf(observation[{axis}]);")
             place += 2
         else:
-            lines.append(f"  input[{place}] = observation[{axis}] - {name}_offset[{axis}];")
+            lines.append(f"  input[{place}] = {value.format(axis)} - {name}_offset[{axis}];")
             place += 1
     return "\n".join(lines)

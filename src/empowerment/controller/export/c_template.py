@@ -14,13 +14,23 @@ HEADER = """\
 /*
  * Controller in C99 without allocation or global state. Generated; do not edit.
  *
- *   float state[@UPPER@_STATE_SIZE] = {0};   zeros restart the controller
+ *   @NAME@_controller it;
  *   float action[@UPPER@_ACTION_SIZE];
- *   @NAME@_step(observation, state, action, state);   once per cycle
+ *   @NAME@_init(&it);
+ *   fault = @NAME@_control(&it, observation, now, action);   once per cycle
  *
- * An observation that is not finite counts as missing. The action is always finite and within its
- * limits. Do not compile with -ffast-math, which assumes finite numbers; -O3 -march=native makes
- * it several times faster.
+ * The observation is NULL if none has arrived; one that is not finite counts as missing. The time
+ * is that of a monotonic clock in nanoseconds. A fault latches the safe action until a call of
+ * @NAME@_reset(&it). The action is always finite and within its limits. Do not compile with
+ * -ffast-math, which assumes finite numbers; -O3 -march=native makes it several times faster.
+ *
+ * The step alone, without what watches over it, zeros restart it:
+ *
+ *   float state[@UPPER@_STATE_SIZE] = {0};
+ *   @NAME@_step(observation, state, action, state);
+ *
+ * A step makes @PRODUCTS@ multiplications by weights at most, and calls expf and log1pf
+ * @SOFTPLUSES@ times each at most. Constants take @BYTES@ bytes.
  *
  * Observation: @OBSERVATION_NAMES@
  * Action: @ACTION_NAMES@
@@ -29,6 +39,8 @@ HEADER = """\
 #define @UPPER@_H
 
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "@NAME@_weights.h"
@@ -39,7 +51,7 @@ HEADER = """\
 #define @UPPER@_LATENT_SIZE @LATENT@
 #define @UPPER@_NUM_INITIAL @INITIAL@
 #define @UPPER@_WIDEST @WIDEST@
-
+@CONSTANTS@
 static inline void @NAME@_dense(const float *restrict weight, const float *restrict bias,
                                 int in_size, int out_size, const float *restrict input,
                                 float *restrict output) {
@@ -101,8 +113,40 @@ static inline int @NAME@_step(const float *observation, const float *state, floa
   memcpy(next_state, memory, sizeof memory);
   return used;
 }
-
+@BOUND@
+@SAFETY@
 #endif
+"""
+
+BOUND = """
+/* Empowerment, in nats, of the state that a step acted in: after it, from its observation and its
+   next state. NAN where that state is not known: before the first observation and, in controllers
+   without a filter, where the observation is missing. */
+static inline float @NAME@_empowerment(const float *observation, const float *state) {
+  float input[@UPPER@_WIDEST], value;
+  int i;
+  if (!(state[0] > 0.5f)) return NAN;
+@NEAREST@
+  @NAME@_bound(input, &value);
+  return value;
+}
+"""
+"""The bound at the nearest state in the region of its fit."""
+
+NEAREST_LATENT = """\
+  (void)observation;
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++)
+    input[i] = @NAME@_within(state[1 + i], @NAME@_lowest[i], @NAME@_highest[i]);"""
+
+NEAREST_OBSERVED = """\
+  for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++)
+    if (!isfinite(observation[i])) return NAN;
+@NEAREST_FEATURES@"""
+
+WITHIN = """
+static inline float @NAME@_within(float value, float low, float high) {
+  return value < low ? low : value > high ? high : value;
+}
 """
 
 HARNESS = """\
@@ -130,6 +174,14 @@ void time_steps(const float *observation, float *state, int count, double *times
 }
 """
 """Shared library that calls the code, for validation."""
+
+BOUND_HARNESS = """
+float value(const float *observation, const float *state);
+
+float value(const float *observation, const float *state) {
+  return @NAME@_empowerment(observation, state);
+}
+"""
 
 FINISH = """\
   float relative[@UPPER@_ACTION_SIZE];

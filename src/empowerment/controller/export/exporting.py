@@ -1,18 +1,25 @@
 """Export of controllers: generate, validate, and only then write."""
 
 import importlib.util
-import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
-from empowerment.controller.bundle_io import from_json, to_json
+from empowerment.controller.bundle_io import from_npz, to_npz
 from empowerment.controller.export.c_code import CompiledC, c_files
-from empowerment.controller.export.validation import Step, Validation, validate
+from empowerment.controller.export.validation import (
+    Step,
+    Validation,
+    validate,
+    validate_safety,
+)
 from empowerment.controller.numpy_engine import NumpyEngine
+from empowerment.controller.reference import reference_bound
+from empowerment.controller.safety import Safety
 from empowerment.files import write_atomic
 
 _ENDINGS = {"c": ".h", "npz": ".npz", "onnx": ".onnx"}
@@ -20,68 +27,91 @@ FORMATS = tuple(_ENDINGS)
 """Export formats."""
 
 
-def export(bundle: Bundle, format: str, path: Path) -> tuple[Validation, list[Path]]:
+def export(
+    bundle: Bundle,
+    format: str,
+    path: Path,
+    *,
+    safety: Safety | None = None,
+    with_empowerment: bool = False,
+) -> tuple[Validation, list[Path]]:
     """Write a controller in another format, after validating it against the original.
 
     A step maps an observation and a state to an action and the next state. A state of zeros
     restarts the controller; an observation that is not finite counts as missing. Action limits
-    are enforced; the other safety functions of the controller are not exported.
+    are enforced; the other safety functions are exported to C only.
 
     Args:
         bundle: The controller bundle.
         format: `onnx`, `c` or `npz`.
         path: Output file. For C it ends in `.h`, and `..._weights.h` is written beside it.
+        safety: Fault limits, for C; its record is not exported.
+        with_empowerment: Whether to export the bound on empowerment too: of the state that the step
+            acted in, NaN where that is not known.
 
     Returns:
         The comparison with the original on a thousand random steps, and the files written.
 
     Raises:
-        ValueError: If the export differs or cannot be validated; then nothing is written.
+        ValueError: If the export differs or cannot be validated, or there is no bound to export;
+            then nothing is written.
     """
     if format not in _ENDINGS:
         raise ValueError(f"Expected the format to be one of {', '.join(FORMATS)}; got {format!r}.")
     if path.suffix != _ENDINGS[format]:
         raise ValueError(f"Expected the file to end in {_ENDINGS[format]}; got {str(path)!r}.")
-    files, step = _MAKERS[format](bundle, path)
-    validation = validate(bundle, step)
+    if safety is not None and format != "c":
+        raise ValueError(f"Expected fault limits for the format c only; got {format}.")
+    if with_empowerment:
+        bundle.check_bound()
+    else:
+        bundle = _without_bound(bundle)
+    if format == "c":
+        files, step = _c(bundle, path, safety or Safety())
+        validation = validate(bundle, step)
+        validate_safety(bundle, step, safety or Safety())
+    else:
+        files, step = _OTHERS[format](bundle, path)
+        validation = validate(bundle, step)
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
 
 
-def _c(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
+def _without_bound(bundle: Bundle) -> Bundle:
+    """Return the controller alone, as earlier versions exported it."""
+    about = bundle.description
+    networks = {name: layers for name, layers in about.networks.items() if name != "bound"}
+    arrays = {name: a for name, a in bundle.arrays.items() if not name.startswith("bound.")}
+    return Bundle(replace(about, networks=networks, bound_error=None), arrays)
+
+
+def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], CompiledC]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         raise ValueError(
             "Expected the file name to be one that can begin the names of functions (letters, "
             f"digits and underscores); got {path.stem!r}."
         )
-    texts = c_files(bundle, path.stem)
+    texts = c_files(bundle, path.stem, safety)
     files = {path.parent / name: text.encode() for name, text in texts.items()}
     return files, CompiledC(bundle, path.stem, texts)
 
 
 def _npz(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
-    file = io.BytesIO()
-    text = np.frombuffer(to_json(bundle.description, b""), np.uint8)
-    np.savez(file, description=text, **bundle.arrays)  # pyright: ignore[reportArgumentType]
-    data = file.getvalue()
-    engine = NumpyEngine(_read_npz(data, path))
+    data = to_npz(bundle)
+    found = from_npz(data, path)  # What is written.
+    engine = NumpyEngine(found)
 
-    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
         engine.load(memory)
         engine.observation = observation
         engine.run(seen=bool(np.isfinite(observation).all()))
-        return engine.action.copy(), engine.memory.copy()
+        result = engine.action.copy(), engine.memory.copy()
+        if not found.description.has_bound:
+            return result
+        return *result, np.array([reference_bound(found, observation, result[1])])
 
     return {path: data}, step
-
-
-def _read_npz(data: bytes, path: Path) -> Bundle:
-    """Read an archive back, to validate what is written."""
-    with np.load(io.BytesIO(data)) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    text = arrays.pop("description").tobytes()
-    return Bundle(from_json(text, b"", path), arrays)
 
 
 def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
@@ -97,8 +127,7 @@ def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
     return {path: data}, runtime_step(data)
 
 
-_MAKERS: dict[str, Callable[[Bundle, Path], tuple[dict[Path, bytes], Step]]] = {
-    "c": _c,
+_OTHERS: dict[str, Callable[[Bundle, Path], tuple[dict[Path, bytes], Step]]] = {
     "npz": _npz,
     "onnx": _onnx,
 }

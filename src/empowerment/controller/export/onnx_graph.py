@@ -61,6 +61,8 @@ class _Graph:
 def onnx_model(bundle: Bundle) -> bytes:
     """Build the graph of a step, from `observation` and `state` to `action` and `next_state`.
 
+    If there is a bound, then also to `empowerment`.
+
     Args:
         bundle: The controller bundle.
 
@@ -104,6 +106,10 @@ def onnx_model(bundle: Bundle) -> bytes:
     flag = graph.node("Cast", started, to=TensorProto.FLOAT)
     parts = [flag, relative] if latent is None else [flag, latent, relative]
     graph.node("Concat", *parts, output="next_state", axis=0)
+    if about.has_bound:
+        value = whole if latent is None else latent
+        known = graph.node("And", started, seen) if latent is None else started
+        _empowerment(graph, bundle, folded["bound"], value, known)
     return _finished(graph, bundle)
 
 
@@ -117,10 +123,11 @@ def runtime_step(data: bytes) -> Step:
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
-    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    names = [each.name for each in session.get_outputs()]
+
+    def step(observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
         inputs = {"observation": observation, "state": memory}
-        action, after = session.run(["action", "next_state"], inputs)
-        return np.asarray(action), np.asarray(after)
+        return tuple(map(np.asarray, session.run(names, inputs)))
 
     return step
 
@@ -155,6 +162,19 @@ def _track(
         first = graph.node("Concat", *[shifted] * about.num_initial, axis=0)
     first = graph.network(folded["start"], graph.network(folded["recognition"], first))
     return graph.node("Where", begun, tracked, first)
+
+
+def _empowerment(
+    graph: _Graph, bundle: Bundle, layers: list[Layer], state: str, known: str
+) -> None:
+    """Evaluate the bound at the nearest state in its region; NaN where the state is not known."""
+    lowest, highest = map(graph.constant, bundle.region)
+    value = graph.node("Min", graph.node("Max", state, lowest), highest)
+    if not bundle.description.latent_size:
+        shifted = graph.node("Sub", value, graph.constant(bundle.arrays["states.centre"]))
+        value = _features(graph, bundle, state, shifted)
+    value = graph.network(layers, value)
+    graph.node("Where", known, value, graph.constant([np.nan]), output="empowerment")
 
 
 def _choose(graph: _Graph, scores: str, choices: tuple[int, ...]) -> tuple[str, str]:
@@ -201,11 +221,14 @@ def _finished(graph: _Graph, bundle: Bundle) -> bytes:
     def vector(name: str, size: int) -> Any:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])
 
+    outputs = [vector("action", about.action_size), vector("next_state", about.memory_size)]
+    if about.has_bound:
+        outputs.append(vector("empowerment", 1))
     body = helper.make_graph(
         graph.nodes,
         "controller",
         [vector("observation", about.observation_size), vector("state", about.memory_size)],
-        [vector("action", about.action_size), vector("next_state", about.memory_size)],
+        outputs,
         initializer=graph.constants,
     )
     model = helper.make_model(
@@ -219,5 +242,10 @@ def _finished(graph: _Graph, bundle: Bundle) -> bytes:
         f"missing. Observation: {', '.join(about.observation_names)}. Action: "
         f"{', '.join(labels(about.action_names, about.choices))}."
     )
+    if about.has_bound:
+        model.doc_string += (
+            " Empowerment is in nats, of the state that the action is for; NaN where that is not "
+            "known."
+        )
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()

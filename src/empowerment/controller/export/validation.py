@@ -1,17 +1,27 @@
 """Validation of exports against the reference implementation."""
 
+import itertools
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
+from empowerment.controller.controller import Controller
 from empowerment.controller.export.c_code import CompiledC
-from empowerment.controller.reference import features, reference_step, run_network
+from empowerment.controller.reference import (
+    features,
+    reference_bound,
+    reference_step,
+    run_network,
+)
+from empowerment.controller.safety import Safety
 
-Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Maps an observation and the memory to the action and the next memory, in single precision."""
+Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
+"""Maps an observation and the memory to the action and the next memory, in single precision; if
+there is a bound, then also to empowerment, as a vector of one number."""
 
 NUM_STEPS = 1000
 TOLERANCE = 1e-4
@@ -32,7 +42,8 @@ class Validation:
         num_steps: Number of random steps.
         num_undecided: Number of steps at which the two largest logits of a discrete action are so
             close (`MARGIN`) that rounding may decide; there the action is not compared.
-        largest_error: Largest error of actions and memories, relative where they exceed one.
+        largest_error: Largest error of actions, memories and empowerment, relative where they
+            exceed one.
         p50: Median duration of a step, in seconds.
         p99: 99th percentile of the duration, in seconds.
     """
@@ -72,17 +83,18 @@ def validate(bundle: Bundle, step: Step) -> Validation:
         observation = (middle + spread * random.normal(size=middle.shape)).astype(np.float32)
         if random.random() < _MISSING:
             observation[random.integers(observation.size)] = np.nan
-        expected = reference_step(bundle, observation, memory)
+        expected: tuple[np.ndarray, ...] = reference_step(bundle, observation, memory)
+        if about.has_bound:
+            expected += (np.array([reference_bound(bundle, observation, expected[1])]),)
         begun = time.perf_counter()
         result = step(observation, memory)
         times.append(time.perf_counter() - begun)
         pairs = list(zip(expected, result, strict=True))
         if _is_undecided(bundle, observation, expected[1]):
             num_undecided += 1
-            pairs = [tuple(after[: 1 + about.latent_size] for after in pairs[1])]
-        for ours, theirs in pairs:
-            error = np.abs(ours - theirs) / np.maximum(np.abs(ours), 1.0)
-            errors.append(float(error.max()) if np.isfinite(theirs).all() else np.inf)
+            kept = tuple(after[: 1 + about.latent_size] for after in pairs[1])
+            pairs = [kept, *pairs[2:]]
+        errors += [_error(ours, theirs) for ours, theirs in pairs]
         memory = expected[1].astype(np.float32)
     largest = max(errors)
     if largest > TOLERANCE:
@@ -94,6 +106,69 @@ def validate(bundle: Bundle, step: Step) -> Validation:
         times = step.times(middle, NUM_STEPS)
     p50, p99 = np.percentile(times, (50, 99)).tolist()
     return Validation(NUM_STEPS, num_undecided, largest, p50, p99)
+
+
+def validate_safety(bundle: Bundle, compiled: CompiledC, safety: Safety) -> None:
+    """Compare what watches over a controller in C with that of the original, cycle by cycle.
+
+    Observations are missing or late at random, in spells long enough for every fault.
+
+    Args:
+        bundle: The original.
+        compiled: The export.
+        safety: Its fault limits.
+
+    Raises:
+        ValueError: If actions, faults or counters differ.
+    """
+    random, now = np.random.default_rng(1), 0
+    original = Controller(
+        bundle, safety=replace(safety, record=None), engine="numpy", clock=lambda: now
+    )
+    size = bundle.description.observation_size
+    interval = round(1e9 * (safety.interval or 1.0))
+    troubles = list(itertools.product((0.0, 0.1, 1.0), repeat=2))
+    for index in range(NUM_STEPS):
+        missing, late = troubles[index // _EPISODE % len(troubles)]
+        if index % _EPISODE == 0:
+            original.reset()
+            compiled.reset()
+        observation = random.normal(size=size).astype(np.float32)
+        if random.random() < missing:
+            observation[random.integers(size)] = random.choice([np.nan, np.inf, -np.inf])
+        given = None if random.random() < 0.5 * missing else observation
+        now += interval * (1 if random.random() >= late else int(random.integers(2, 5)))
+        expected = original.step(given)
+        action, fault = compiled.control(given, now)
+        counts = [original.num_steps, original.num_missing, original.num_late, original.num_faults]
+        after = original.memory
+        same = fault == kind_of(original.fault) and compiled.counts == counts
+        undecided = fault is None and _is_undecided(bundle, observation, after)
+        error = np.abs(expected - action) / np.maximum(np.abs(expected), 1.0)
+        if not same or not (undecided or error.max() <= TOLERANCE):
+            raise ValueError(
+                "Expected the safety functions of the export to be those of the original; after "
+                f"{index} steps they are not ({kind_of(original.fault)} and {fault}). Nothing was "
+                "written."
+            )
+        compiled.load(after)
+
+
+def kind_of(fault: str | None) -> str | None:
+    """Return the kind of a fault that a controller describes, as in `FAULTS`."""
+    if fault is None:
+        return None
+    if fault.endswith("observations running were missing"):
+        return "missing"
+    return "late" if fault.endswith("cycles running were missed") else "late_share"
+
+
+def _error(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest error, relative where numbers exceed one; NaN has to be NaN."""
+    if not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
+        return math.inf
+    error = np.abs(ours - theirs) / np.maximum(np.abs(ours), 1.0)
+    return float(np.nan_to_num(error).max())
 
 
 def _is_undecided(bundle: Bundle, observation: np.ndarray, after: np.ndarray) -> bool:
