@@ -64,5 +64,7 @@ def _complaint(address: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"it does not answer within {_ANSWER_SECONDS:.0f} s"
+    if address == "auto" and "Could not find any running" in done.stderr:
+        return "none is running here"
     last = (done.stderr.strip().splitlines() or ["no reason is given"])[-1]
     return None if done.returncode == 0 else f"connecting failed ({last[:200].rstrip('.')})"

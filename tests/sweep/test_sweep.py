@@ -188,6 +188,8 @@ def test_backends_that_are_not_installed(
 ):
     fake(fakes.quick)
     monkeypatch.setitem(sys.modules, backend, None)
+    for module in ("empowerment.cluster", f"empowerment.sweep.{backend}"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     words = ("pendulum", *GRID, "--out", str(tmp_path / "sweep"), "--backend", backend)
     assert f"Install empowerment[{backend}]" in fails(capsys, *words)
 

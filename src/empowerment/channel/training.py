@@ -14,6 +14,7 @@ from empowerment import optimise
 from empowerment.channel.base import AbstractChannel
 from empowerment.channel.bound import information_bound
 from empowerment.channel.codebook import Codebook
+from empowerment.devices import shard
 from empowerment.errors import DivergedError
 from empowerment.optimise import SILENT, Callback, Snapshot, TrainingState
 from empowerment.types import Key, Scalar, State
@@ -71,8 +72,8 @@ def step(
 
     def loss(channel: AbstractChannel, target: None, inputs: None, key: Key):
         state_key, bound_key = jax.random.split(key)
-        states = sample_states(world, visited, batch_size, key=state_key)
-        keys = jax.random.split(bound_key, batch_size)
+        states = shard(sample_states(world, visited, batch_size, key=state_key))
+        keys = shard(jax.random.split(bound_key, batch_size))
         bound = jax.vmap(lambda state, key: information_bound(channel, world, state, key=key))
         cost = -jnp.mean(bound(states, keys))
         return cost, cost

@@ -9,6 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from empowerment import optimise
+from empowerment.devices import shard
 from empowerment.model.dvbf import DVBF
 from empowerment.model.elbo import Elbo, elbo
 from empowerment.optimise import SILENT, Callback, Snapshot, TrainingState
@@ -109,8 +110,9 @@ def step(
     def loss(model: DVBF, target: None, weight: Scalar, key: Key) -> tuple[Scalar, Elbo]:
         choice_key, elbo_key = jax.random.split(key)
         chosen = jax.random.randint(choice_key, (batch_size,), 0, sequences.starts.size)
-        weights = sequences.take_weights(chosen)
-        terms = elbo(model, *sequences.take(chosen), weights=weights, key=elbo_key)
+        weights = shard(sequences.take_weights(chosen))
+        windows = shard(sequences.take(chosen))
+        terms = elbo(model, *windows, weights=weights, key=elbo_key)
         gain = terms.value + (1 - weight) * terms.divergence + _PREDICTION * terms.prediction
         return -gain.mean() / length, terms
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from empowerment import optimise
 from empowerment.channel import AbstractChannel, sample_states
+from empowerment.devices import shard
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
 from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
@@ -177,7 +178,7 @@ def step(
             agent.policy,
             judge,
             world,
-            starts,
+            shard(starts),
             horizon=horizon,
             adjoint_limit=_ADJOINT / len(starts),
             task=task,

@@ -68,6 +68,10 @@ class Experiment:
     """Scale of the noise on what is perceived; by default the world's own. In a learnt world it
     adds to the learnt noise; by default it is 2 % of the scale of each observed column."""
 
+    devices: int = 1
+    """Number of devices over which the batches of model, channel and policy are spread. The bits
+    of results depend on it."""
+
     goal: str | None = None
     """A place to be at as well, such as x=2,y=3: columns of an observation and their values. The
     policy gains empowerment plus --task-weight times 1 - sqrt(1 + d^2 / s^2), with d the distance
@@ -128,7 +132,9 @@ class Experiment:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
             raise ValueError("Expected a world, an environment or data to learn from; got none.")
-        check_at_least(self, data_steps=1, round_steps=2, env_steps=1, action_repeat=1, agents=1)
+        check_at_least(
+            self, data_steps=1, round_steps=2, env_steps=1, action_repeat=1, agents=1, devices=1
+        )
         if self.rounds != "auto":
             check_at_least(self, rounds=0)
         self.agent.check()
@@ -236,6 +242,7 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
             given[name] = asdict(read(given[name], source))
     given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget,
     given.setdefault("log", asdict(LogOptions()))  # nor read logs of other formats.
+    given.setdefault("devices", 1)
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed

@@ -29,6 +29,7 @@ from empowerment.data import (
     read_log,
     with_limits,
 )
+from empowerment.devices import check_devices, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
@@ -76,6 +77,7 @@ def train_run(
         log: Receives sentences for the user.
     """
     experiment.check()
+    check_devices(experiment.devices)
     given = None
     if experiment.data is not None and not data_path(folder, 0).exists():
         given = _read_log(experiment, log)
@@ -145,16 +147,17 @@ def _train_round(
     if number == 0:
         _gather(run, experiment, progress, seed)
     parts = load_data(run.folder, number, experiment.agents)
-    model = train_model(
-        run,
-        experiment.model,
-        parts,
-        number=number,
-        start=None if before is None else before.model,
-        seed=seed,
-        progress=progress,
-        key=model_key,
-    )
+    with use_devices(experiment.devices):
+        model = train_model(
+            run,
+            experiment.model,
+            parts,
+            number=number,
+            start=None if before is None else before.model,
+            seed=seed,
+            progress=progress,
+            key=model_key,
+        )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
     task = experiment.task(parts[0].spaces.observation_names)
@@ -179,7 +182,8 @@ def _train(
         return f"{at.history[-1][1]['bound']:.3f} nats{words}"
 
     hooks = RunHooks(run, number, progress, latest)
-    return train_stages(world, experiment.agent, hooks, *keys, task=task)
+    with use_devices(experiment.devices):
+        return train_stages(world, experiment.agent, hooks, *keys, task=task)
 
 
 def _system(experiment: Experiment) -> System:

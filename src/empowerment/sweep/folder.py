@@ -59,7 +59,7 @@ class Sweep:
 
     def run_folder(self, name: str) -> Path:
         """Return the folder of a run."""
-        return run_folder(self.folder, name)
+        return self.folder / _RUNS / name
 
     def save(self, *, at_once: bool = False) -> None:
         """Write `sweep.json`, unless it was written just now."""
@@ -114,11 +114,6 @@ def read_entries(folder: Path) -> dict[str, Entry]:
     if not (folder / _FILE).exists():
         raise ValueError(f"Expected {folder} to be the folder of a sweep; it has no {_FILE}.")
     return _read(folder)["runs"]
-
-
-def run_folder(folder: Path, name: str) -> Path:
-    """Return the folder of a run of a sweep."""
-    return folder / _RUNS / name
 
 
 def _read(folder: Path) -> _Content:

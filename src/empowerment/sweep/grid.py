@@ -16,7 +16,7 @@ from empowerment.runs.experiment import to_json
 MAX_RUNS = 100_000
 """Maximal number of runs of a sweep; all of them are in one file."""
 
-_FIXED = ("world", "env", "agent", "model")
+_FIXED = ("world", "env", "agent", "model", "log")
 """Fields of an experiment that are no settings: what it is of, and its parts."""
 
 
