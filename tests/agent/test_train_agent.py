@@ -88,6 +88,7 @@ def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
     assert eqx.tree_equal(trained.policy, agent.policy)
 
 
+@pytest.mark.slow
 def test_the_bound_is_fitted_after_joint_training_too(short_fit: None):
     settings = replace(TINY, joint=True, family="paper", critic=False, bound_states=256)
     store = Store({})
