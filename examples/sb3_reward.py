@@ -16,19 +16,24 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.wrappers import TransformObservation
+from gymnasium.wrappers import TransformObservation, TransformReward
 
 from empowerment.controller.reward import EmpowermentReward
+
+TYPICAL = 3.0
+"""Nats, about what a hanging pendulum has; see `make`."""
 
 HELD = 100
 """The last steps of an episode of 200, which are 5 s."""
 
 
-def make(source: Any, **settings: Any) -> gymnasium.Env:
-    """Make Gymnasium's pendulum with empowerment as its only reward, unless set otherwise.
+def make(source: Any) -> gymnasium.Env:
+    """Make Gymnasium's pendulum with empowerment as its only reward.
 
     The source observes angle and velocity, the learner cosine, sine and velocity: the wrapper that
-    pays is between one that converts and one that converts back.
+    pays is between one that converts and one that converts back. Episodes never terminate, so that
+    a constant in the reward changes nothing but what the value function has to learn: it is taken
+    away, and what remains is scaled to the order of the pendulum's own reward.
     """
     env = gymnasium.make("Pendulum-v1")
     high = np.array([np.pi, 8.0], np.float32)
@@ -37,9 +42,9 @@ def make(source: Any, **settings: Any) -> gymnasium.Env:
         lambda seen: np.array([np.arctan2(seen[1], seen[0]), seen[2]], np.float32),
         gymnasium.spaces.Box(-high, high),
     )
-    paid = EmpowermentReward(angle, source, **{"weight": 10.0, "extrinsic": 0.0, **settings})
+    paid = EmpowermentReward(angle, source, extrinsic=0.0)
     return TransformObservation(
-        paid,
+        TransformReward(paid, lambda reward: 10.0 * (reward - TYPICAL)),
         lambda seen: np.array([np.cos(seen[0]), np.sin(seen[0]), seen[1]], np.float32),
         env.observation_space,
     )

@@ -27,7 +27,7 @@ def resolve(path: str) -> object:
     return getattr(importlib.import_module(module), name)
 
 
-SLOW = ("channels.md", "models.md", "tutorial.md")  # They train more than one thing.
+SLOW = ("channels.md", "models.md", "reward.md", "tutorial.md")  # They train more than one thing.
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import pytest
 
 import empowerment as emp
 from empowerment.agent import AgentSettings, evaluate_policy, train_agent
+from empowerment.channel import empowerment_at
 from empowerment.optimise import SILENT
-from empowerment.runs import Experiment, train_run
+from empowerment.runs import Experiment, load_agent, train_run
 
 TINY = AgentSettings(
     steps=1,
@@ -65,16 +66,19 @@ def test_a_world_of_ones_own_gets_a_policy(agent: emp.TrainedAgent):
     np.testing.assert_allclose(actor(np.zeros(1)), agent.act(jnp.zeros(1)), rtol=1e-5)
 
 
+class Store:
+    """Hooks that keep the results of stages, or return those that are given."""
+
+    def __init__(self, stored: dict[str, Any]):
+        self.stored, self.seen = stored, {}
+
+    def stage(self, name: str, like: Any, train: Callable) -> Any:
+        self.seen[name] = self.stored.get(name) or train(SILENT)[0]
+        assert jax.tree.structure(self.seen[name]) == jax.tree.structure(like)
+        return self.seen[name]
+
+
 def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
-    class Store:
-        def __init__(self, stored: dict[str, Any]):
-            self.stored, self.seen = stored, {}
-
-        def stage(self, name: str, like: Any, train: Callable) -> Any:
-            self.seen[name] = self.stored.get(name) or train(SILENT)[0]
-            assert jax.tree.structure(self.seen[name]) == jax.tree.structure(like)
-            return self.seen[name]
-
     first = Store({})
     train_agent(Slider(), TINY, hooks=first, key=jax.random.key(0))
     assert list(first.seen) == ["channel", "surrogate", "policy"]
@@ -82,6 +86,21 @@ def test_hooks_see_every_stage_and_may_replace_it(agent: emp.TrainedAgent):
     trained = train_agent(Slider(), TINY, hooks=again, key=jax.random.key(0))
     assert again.seen["surrogate"] is first.seen["surrogate"]
     assert eqx.tree_equal(trained.policy, agent.policy)
+
+
+@pytest.mark.slow
+def test_the_bound_is_fitted_after_joint_training_too(short_fit: None):
+    settings = replace(TINY, joint=True, family="paper", critic=False, bound_states=256)
+    store = Store({})
+    agent = train_agent(Slider(), settings, hooks=store, key=jax.random.key(0))
+    assert list(store.seen) == ["channel", "policy", "surrogate"]
+    assert agent.surrogate is not None
+    assert not eqx.tree_equal(agent.channel, store.seen["channel"])  # That of the policy's stage.
+    states = jnp.linspace(-0.9, 0.9, 7)[:, None]
+    keys = jax.random.split(jax.random.key(1), 7)
+    bounds = empowerment_at(agent.channel, agent.world, states, keys, num_samples=256, batch_size=7)
+    error = np.asarray(jax.vmap(agent.surrogate)(states) - bounds)
+    assert np.sqrt(np.mean(error**2)) < 0.15
 
 
 def test_an_evaluation_says_how_far_the_surrogate_is_off(agent: emp.TrainedAgent):
@@ -114,3 +133,15 @@ def test_the_command_and_the_library_train_alike(tmp_path: Path):
 def test_settings_are_checked_first():
     with pytest.raises(ValueError, match="steps to be at least 1; got 0"):
         train_agent(Slider(), AgentSettings(steps=0), key=jax.random.key(0))
+
+
+@pytest.mark.slow
+def test_a_joint_run_has_a_bound_and_keeps_it(tmp_path: Path):
+    agent = replace(TINY, joint=True, family="paper", critic=False)
+    run = train_run(Experiment(world="pendulum", agent=agent), folder=tmp_path, seed=5)
+    assert eqx.tree_equal(load_agent(tmp_path).surrogate, run.agent.surrogate)
+    value = emp.EmpowermentReward(gymnasium.make("empowerment/Pendulum-v0"), tmp_path)
+    observation, info = value.reset(seed=0)
+    assert run.agent.surrogate is not None
+    wanted = run.agent.surrogate(jnp.asarray(observation, float))
+    assert info["empowerment"] == pytest.approx(float(wanted), abs=1e-5)

@@ -14,7 +14,7 @@ from rewards_for_tests import Corridor, bundle_for
 from empowerment.controller import Bundle
 from empowerment.controller.reward import EmpowermentReward, VectorEmpowermentReward
 
-NUM, STEPS = 5, 60
+NUM, STEPS = 5, 40
 SETTINGS: dict[str, dict[str, Any]] = {
     "bonus": {"weight": 0.5, "extrinsic": 2.0},
     "shaping": {"shaping": True, "gamma": 0.9},
@@ -51,8 +51,16 @@ def follow(env: VectorEnv, mode: AutoresetMode) -> list[tuple[Any, ...]]:
     return returned
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("kind", ["continuous", "discrete", "observed", "binary"])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("continuous", "bonus"),
+        ("continuous", "shaping"),
+        ("discrete", "bonus"),
+        ("observed", "shaping"),
+        ("binary", "bonus"),
+    ],
+)
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_all_are_paid_as_each_alone(mode: AutoresetMode, kind: str, settings: str):
     bundle, given = bundle_for(kind), SETTINGS[settings]

@@ -10,11 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from empowerment import files
 from empowerment.agent import AgentSettings
+from empowerment.controller import read_bundle
+from empowerment.controller.bound import BoundTracker
+from empowerment.controller.reward import EmpowermentReward
 from empowerment.runs import PRESETS, Experiment, load_agent, load_run, train_run
 from empowerment.runs.folder import hashes, open_run, read_manifest
 
@@ -92,6 +98,14 @@ def test_a_run_holds_what_it_should(whole: Path):
     assert load_run(whole).experiment == TINY
 
 
+def test_its_controller_knows_the_bound(whole: Path):
+    fitted = load_agent(whole).surrogate
+    assert fitted is not None
+    states = np.random.default_rng(0).uniform([-3.0, -8.0], [3.0, 8.0], (20, 2))
+    found = BoundTracker(read_bundle(whole), 20).begin(states)
+    np.testing.assert_allclose(found, jax.vmap(fitted)(jnp.asarray(states, float)), atol=1e-5)
+
+
 def test_metrics_are_streamed(watched: tuple[Path, list[int]]):
     counts = watched[1]
     assert counts == [2, 3, 4, 5, 6, 7, 8, 9, 10]  # The first line is of the untrained channel.
@@ -108,6 +122,8 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(whole: Path, tmp_path: Pa
     assert not read_manifest(folder)["finished"]
     with pytest.raises(ValueError, match="it was interrupted"):
         load_agent(folder)
+    with pytest.raises(ValueError, match="A finished training run writes one"):
+        EmpowermentReward(gymnasium.make("empowerment/Pendulum-v0"), folder)
     train_run(TINY, folder=folder, seed=3, resume=True)
     assert hashes(folder) == hashes(whole)
 

@@ -9,6 +9,7 @@ import numpy as np
 from empowerment.controller.bound import BoundTracker
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.bundle_io import read_bundle, read_npz
+from empowerment.data import Spaces
 from empowerment.data.environments import vector_spaces
 from empowerment.environments import action_repeat_of
 
@@ -23,21 +24,27 @@ def make_tracker(source: Any, env: gymnasium.Env | gymnasium.vector.VectorEnv) -
     Raises:
         ValueError: If the source has no bound, or is of another environment.
     """
-    bundle = read_source(source)
-    bundle.check_bound()
     if isinstance(env, gymnasium.vector.VectorEnv):
         spaces, num_envs = (env.single_observation_space, env.single_action_space), env.num_envs
         known = getattr(env.unwrapped, "envs", [None])[0]  # In other processes they are not seen.
     else:
         spaces, num_envs, known = (env.observation_space, env.action_space), 1, env
-    _check_spaces(bundle, *spaces)
+    own = vector_spaces(*spaces, "the environment")
+    bundle = read_source(source, len(own.observation_names))
+    bundle.check_bound()
+    _check_spaces(bundle, own)
     if known is not None:
         _check_wrappers(bundle, known)
     return BoundTracker(bundle, num_envs)
 
 
-def read_source(source: Any) -> Bundle:
-    """Return the bundle of a source; that of a world is made, which takes a minute."""
+def read_source(source: Any, observation_size: int) -> Bundle:
+    """Return the bundle of a source; that of a world is made, which takes a minute.
+
+    Args:
+        source: See `EmpowermentReward`.
+        observation_size: Number of observed numbers of the environment.
+    """
     if isinstance(source, Bundle):
         return source
     if isinstance(source, str | Path):
@@ -46,19 +53,16 @@ def read_source(source: Any) -> Bundle:
     if hasattr(source, "transition") and hasattr(source, "emission"):
         from empowerment.controller.world_bundle import world_bundle
 
-        return world_bundle(source)
+        return world_bundle(source, observation_size)
     raise ValueError(
         "Expected the source to be a run folder, a controller that was exported as .npz, a bundle, "
         f"or a world; got {type(source).__name__}."
     )
 
 
-def _check_spaces(
-    bundle: Bundle, observation_space: gymnasium.Space, action_space: gymnasium.Space
-) -> None:
+def _check_spaces(bundle: Bundle, spaces: Spaces) -> None:
     """Refuse an environment with other observations or actions than the source is of."""
     about = bundle.description
-    spaces = vector_spaces(observation_space, action_space, "the environment")
     found = len(spaces.observation_names), len(spaces.action_names)
     if found != (about.observation_size, about.action_size):
         raise ValueError(

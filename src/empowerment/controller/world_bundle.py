@@ -19,13 +19,14 @@ _UPDATES = 4000
 """Most updates of the channel."""
 
 
-def world_bundle(world: AbstractWorld) -> Bundle:
+def world_bundle(world: Any, observation_size: int) -> Bundle:
     """Estimate empowerment all over a world whose state is observed, by plans of `STEPS` actions.
 
     The same as the first stages of a run. The policy of the bundle does nothing.
 
     Args:
         world: The world, with the actions of its environment.
+        observation_size: Number of observed numbers of the environment.
 
     Raises:
         ValueError: If it is no world with continuous states, or its state is not what is observed.
@@ -37,6 +38,11 @@ def world_bundle(world: AbstractWorld) -> Bundle:
         )
     inner = world.world if isinstance(world, Bounded) else world
     states, actions = inner.states, inner.actions
+    if states.size != observation_size:  # Now, rather than after the training.
+        raise ValueError(
+            f"Expected an environment that shows the {states.size} numbers of the state of the "
+            f"world; got {observation_size} observed ones."
+        )
     channel_key, train_key, fit_key = jax.random.split(jax.random.key(0), 3)
     bounded = Bounded(inner)
     untrained = make_channel(bounded, family="auto", steps=STEPS, key=channel_key)
