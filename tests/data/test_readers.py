@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import sys
@@ -185,7 +186,7 @@ HOSTILE: list[tuple[str, Callable[[str], None], dict[str, Any], str]] = [
     ("csv", change_csv(3, f"{BIG},1,1,0,0.04,0"), {}, "not finite"),
     ("csv", change_csv(3, "1,1,1,0,0.02,0"), {}, "times to increase; row 2 repeats 0.02 s"),
     ("csv", change_csv(3, "1,1,1,0,0.01,0"), {}, "row 2 goes back to 0.01 s from 0.02 s"),
-    ("csv", change_csv(3, "1,1,1,0,nan,0"), {}, "times to be finite; row 2 has nan"),
+    ("csv", change_csv(3, "1,1,1,0,nan,0"), {}, "times to be finite, below 1e.12 s; row 2 has nan"),
     ("csv", change_csv(3, "a,1,1,0,0.04,0"), {}, "to be a number; got 'a' in line 4"),
     ("csv", change_csv(3, "1,1,1,0,0.04,7"), {}, "to be 0 or 1; got '7' in line 4"),
     ("csv", change_csv(3, "1,1,1,5,0.04,0"), {}, "rows of an episode to be together"),
@@ -206,6 +207,10 @@ HOSTILE: list[tuple[str, Callable[[str], None], dict[str, Any], str]] = [
     ("parquet", change_parquet(u0=lambda n: [{"a": 1}] * n), {}, "got the type struct"),
     ("parquet", change_parquet(u0=lambda n: [1e300] * (n - 1) + [1.0]), {}, "not finite|vary"),
     ("parquet", change_parquet(run=np.arange), {}, "an episode to have two rows or more"),
+    ("parquet", change_parquet(run=lambda n: [None] + ["a"] * (n - 1)), {}, "with 1 empty"),
+    ("parquet", change_parquet(run=lambda n: [{"a": 1}] * n), {}, "to have text or a whole number"),
+    ("csv", nothing, {"rate": 1e12}, "the resampled log to have at most 4294967296 bytes"),
+    ("csv", change_csv(3, "1,1,1,0,1e308,0"), {}, "finite, below 1e.12 s; row 2 has 1e.308"),
     ("parquet", truncate("."), {}, "to be a table of numbers"),
     ("hdf5", change_hdf5("actions", np.zeros((3, 1))), {}, "a row for each of 26 .*; got 3"),
     ("hdf5", change_hdf5("actions", None), {}, "to have actions, as D4RL's files do"),
@@ -296,6 +301,17 @@ def test_files_cut_anywhere_are_refused_or_whole(written: Write, name: str, shar
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(ValueError, match=r"^Expected"):
         read_log(source, options)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "hdf5", "mcap", "db3", "npz"])
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, suffix: str):
+    pipe = tmp_path / f"log.{suffix}"
+    os.mkfifo(pipe)
+    options = (
+        LogOptions() if suffix in ("hdf5", "npz") else LogOptions(observations="a", actions="b")
+    )
+    with pytest.raises(ValueError, match="a regular file; got a pipe"):
+        read_log(pipe, options)
 
 
 def test_a_folder_of_neither_kind_is_refused(tmp_path: Path):

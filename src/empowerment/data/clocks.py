@@ -1,5 +1,6 @@
 """Signals with clocks of their own, resampled to one rate."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
@@ -7,12 +8,17 @@ from typing import Literal, final
 import numpy as np
 from jaxtyping import Float
 
+from empowerment.data.archive import MAX_BYTES, check_size
+
 _SILENCE = 3.5
 """Intervals of a signal without a sample that count as a gap."""
 
 _ROUNDING = 1e-3
 """Fraction of a row that counts as rounding of times: seconds since 1970 in double precision are
 rounded to a quarter of a microsecond."""
+
+_LATEST = 1e12
+"""Seconds beyond which double precision does not tell a tenth of a millisecond."""
 
 Fill = Literal["interpolate", "last"]
 """interpolate: on the line between two samples. last: the last sample, as a controller sees it."""
@@ -77,16 +83,19 @@ class Stream:
 
 
 def check_increase(times: np.ndarray, what: str, within: np.ndarray | None = None) -> None:
-    """Raise a `ValueError` if times repeat, go back, or are not finite.
+    """Raise a `ValueError` if times repeat, go back, or are not finite and of any use.
 
     Args:
         times: Seconds.
         what: What they are, for the error.
         within: For each time but the last whether the next belongs to it; all do by default.
     """
-    if not np.isfinite(times).all():
-        row = int(np.argmin(np.isfinite(times)))
-        raise ValueError(f"Expected {what} to be finite; row {row} has {times[row]}.")
+    usable = np.abs(times) < _LATEST
+    if not usable.all():
+        row = int(np.argmin(usable))
+        raise ValueError(
+            f"Expected {what} to be finite, below {_LATEST:g} s; row {row} has {times[row]:g}."
+        )
     wrong = np.diff(times) <= 0
     if within is not None:
         wrong &= within
@@ -147,6 +156,8 @@ def resample(
         The pieces between gaps that have a transition, and the number of gaps.
     """
     pieces, gaps = [], 0
+    width = sum(each.values.shape[1] for each in [*observations, *actions])
+    check_size("the resampled log", _num_rows(observations, rate) * width * 8, MAX_BYTES)
     spans = _spans(observations, actions, rate=rate, delay=delay, gap=gap)
     for index, (start, stop) in enumerate(spans):
         is_last = index == len(spans) - 1
@@ -174,6 +185,12 @@ def resample(
             )
         )
     return pieces, gaps
+
+
+def _num_rows(observations: Sequence[Stream], rate: float) -> int:
+    """Return a bound of the number of rows at a rate."""
+    times = observations[0].times
+    return math.ceil(float(times[-1] - times[0]) * rate) + 1
 
 
 def _spans(

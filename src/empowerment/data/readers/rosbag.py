@@ -7,10 +7,11 @@ from typing import Any, final
 
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
+from empowerment.data.archive import MAX_BYTES, check_size
 from empowerment.data.clocks import Stream
-from empowerment.data.readers.base import LogOptions, Signals, check_size, optional, refusing
+from empowerment.data.readers.base import LogOptions, Signals, optional, refusing
 from empowerment.data.readers.cdr import Field, Types
+from empowerment.files import open_regular
 
 _SUFFIXES = (".mcap", ".db3")
 _NANO = 1e-9
@@ -39,6 +40,9 @@ def read_rosbag(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES)
         )
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         path = _only_file(path)
+    for file in [path] if not path.is_dir() else sorted(path.iterdir()):
+        if file.suffix in (*_SUFFIXES, ".yaml"):
+            open_regular(file).close()  # Neither a pipe nor a device, which could block.
     bags, typesys = optional("rosbags.rosbag2", path), optional("rosbags.typesys", path)
     # A damaged bag can raise any error of its decoders.
     words = list(dict.fromkeys([*seen, *done]))
