@@ -8,7 +8,7 @@ from typing import Literal, final
 import numpy as np
 from jaxtyping import Float
 
-from empowerment.data.archive import MAX_BYTES, check_size
+from empowerment.files import MAX_ROWS
 
 _SILENCE = 3.5
 """Intervals of a signal without a sample that count as a gap."""
@@ -82,20 +82,25 @@ class Stream:
         return (integral(stops) - integral(starts)) / (stops - starts)[:, None]
 
 
-def check_increase(times: np.ndarray, what: str, within: np.ndarray | None = None) -> None:
-    """Raise a `ValueError` if times repeat, go back, or are not finite and of any use.
-
-    Args:
-        times: Seconds.
-        what: What they are, for the error.
-        within: For each time but the last whether the next belongs to it; all do by default.
-    """
+def check_usable(times: np.ndarray, what: str) -> None:
+    """Raise a `ValueError` if times are not finite, or too large to be told apart."""
     usable = np.abs(times) < _LATEST
     if not usable.all():
         row = int(np.argmin(usable))
         raise ValueError(
             f"Expected {what} to be finite, below {_LATEST:g} s; row {row} has {times[row]:g}."
         )
+
+
+def check_increase(times: np.ndarray, what: str, within: np.ndarray | None = None) -> None:
+    """Raise a `ValueError` if times repeat or go back, or cannot be used at all.
+
+    Args:
+        times: Seconds.
+        what: What they are, for the error.
+        within: For each time but the last whether the next belongs to it; all do by default.
+    """
+    check_usable(times, what)
     wrong = np.diff(times) <= 0
     if within is not None:
         wrong &= within
@@ -156,8 +161,7 @@ def resample(
         The pieces between gaps that have a transition, and the number of gaps.
     """
     pieces, gaps = [], 0
-    width = sum(each.values.shape[1] for each in [*observations, *actions])
-    check_size("the resampled log", _num_rows(observations, rate) * width * 8, MAX_BYTES)
+    _check_rows(observations[0].times, rate)
     spans = _spans(observations, actions, rate=rate, delay=delay, gap=gap)
     for index, (start, stop) in enumerate(spans):
         is_last = index == len(spans) - 1
@@ -187,10 +191,11 @@ def resample(
     return pieces, gaps
 
 
-def _num_rows(observations: Sequence[Stream], rate: float) -> int:
-    """Return a bound of the number of rows at a rate."""
-    times = observations[0].times
-    return math.ceil(float(times[-1] - times[0]) * rate) + 1
+def _check_rows(times: np.ndarray, rate: float) -> None:
+    """Raise a `ValueError` if there would be too many rows."""
+    rows = math.ceil(float(times[-1] - times[0]) * rate)
+    if rows > MAX_ROWS:
+        raise ValueError(f"Expected at most {MAX_ROWS} rows at {rate:g} Hz; got {rows}.")
 
 
 def _spans(
