@@ -149,7 +149,7 @@ def _imagined(
     agent: TrainedAgent, longest: int, alive: float, dead: float | None, seed: int
 ) -> Outcome:
     """Judge imagined episodes: over where the bound is nearer to that of real ends than alive."""
-    states = np.asarray(_imagine(agent.policy, agent.world, key=jax.random.key(seed)))
+    states = np.asarray(imagine(agent.policy, agent.world, key=jax.random.key(seed)))
     states = states[:longest].reshape(-1, states.shape[-1])
     bounds = bounds_at(agent, _some(states, seed), seed)
     lasts = np.ones(len(bounds), bool)
@@ -164,7 +164,7 @@ def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndar
 
 
 @eqx.filter_jit
-def _imagine(policy: Policy, world: Bounded, *, key: Key) -> Float[Array, "times episodes state"]:
+def imagine(policy: Policy, world: Bounded, *, key: Key) -> Float[Array, "times episodes state"]:
     """Imagine episodes by the mean action, from the initial states of the world."""
     start_key, path_key = jax.random.split(key)
 

@@ -17,6 +17,7 @@ from empowerment.report.run_figures import (
     draw_landscapes,
     draw_rounds,
     draw_snapshots,
+    draw_support,
     draw_training,
     draw_trajectory,
 )
@@ -56,6 +57,7 @@ _FIRST = (
 )
 _LAST = (
     Section("rounds", "What was imagined, and what happened", ("rounds.json",), draw_rounds),
+    Section("support", "What is imagined where the log has been", ("support.json",), draw_support),
     Section("training", "Training", ("metrics.jsonl",), draw_training),
 )
 
@@ -74,7 +76,8 @@ def write_report(
     """Draw a run from the files in its folder, and put everything into one page.
 
     Args:
-        folder: A run folder with its evaluation, its episode and its landscapes.
+        folder: A run folder with its evaluation, its episode and its landscapes; a run from a log
+            alone has none of them.
         title: Title of the page.
         settings: Settings of the run, flat.
         versions: Versions of the packages that it was made with.
@@ -84,7 +87,9 @@ def write_report(
     Returns:
         The page, `report.html`.
     """
-    evaluation = read_evaluation(folder)
+    evaluation = ""
+    if (folder / "evaluation.json").exists():
+        evaluation = f"<h2>Evaluation</h2>{_table(_beside(read_evaluation(folder)))}"
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     parts = []
@@ -113,7 +118,7 @@ code {{ background: #eee; padding: .1rem .3rem; }}
 <h1>{html.escape(title)}</h1>
 <p>The policy seeks states from which it can do most, and has no other goal.{made}</p>
 {video}
-<h2>Evaluation</h2>{_table(_beside(evaluation))}
+{evaluation}
 {"".join(parts)}
 <h2>Settings</h2>{_table(settings)}
 <h2>Versions</h2>{_table(versions)}

@@ -46,14 +46,17 @@ def report_run(
         The page.
     """
     run = load_run(folder, env=env)
-    system = system_of(run.environment.id)
-    kept = [evaluated(folder, actor) for actor in ACTORS]
-    if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
-        evaluate_run(folder, episodes=episodes, env=env, progress=progress)
-    if not (folder / "episode.csv").exists():
-        _write_episode(run, folder)
-    system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
-    _write_landscapes(run, folder, grid, progress)
+    sections = ()
+    if run.experiment.has_environment:
+        system = system_of(run.environment.id)
+        kept = [evaluated(folder, actor) for actor in ACTORS]
+        if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
+            evaluate_run(folder, episodes=episodes, env=env, progress=progress)
+        if not (folder / "episode.csv").exists():
+            _write_episode(run, folder)
+        system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
+        _write_landscapes(run, folder, grid, progress)
+        sections = system.sections
     manifest, experiment = read_manifest(folder), run.experiment
     return write_report(
         folder,
@@ -62,7 +65,7 @@ def report_run(
         settings=flat(manifest["settings"]),
         versions=manifest["versions"],
         command=manifest.get("command"),
-        sections=system.sections,
+        sections=sections,
     )
 
 
