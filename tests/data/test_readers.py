@@ -16,10 +16,13 @@ import pyarrow
 import pytest
 from benchmarks.log_writers import RATE, WRITERS, Source, columns
 from pyarrow import parquet
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_idl, get_typestore
 
 from empowerment.cli import main
 from empowerment.data import READERS, Episode, LogOptions, Trajectories, check, read_log, summarise
 from empowerment.data.readers import format_of
+from empowerment.data.readers.rosbag import read_rosbag
 from empowerment.data.spaces import numbered_spaces
 
 LENGTHS = (12, 5, 9)
@@ -345,3 +348,24 @@ def test_a_bag_is_found_in_its_folder_without_metadata(written: Write, tmp_path:
     assert len(read_log(source, options).episodes) == len(LENGTHS)
     shutil.copy(next(Path(source).glob("*.mcap")), tmp_path / "one.mcap")
     assert len(read_log(tmp_path / "one.mcap", options).episodes) == len(LENGTHS)
+
+
+def test_messages_that_are_defined_by_idl_are_read(tmp_path: Path):
+    text = "module mine { module msg { struct Pair { string label; double x; float y[2]; }; }; };"
+    types = get_typestore(Stores.ROS2_HUMBLE)
+    types.register(get_types_from_idl(text))
+    name = "mine/msg/Pair"
+    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        definition = f"{'=' * 80}\nIDL: {name}\n{text}\n"
+        topic = writer.add_connection("/p", name, msgdef=definition, rihs01="RIHS01_" + "0" * 64)
+        for row in range(9):
+            values = np.array([row, 2 * row], np.float32)
+            message = types.types[name]("l" * row, float(-row), values)
+            writer.write(topic, row * 10**8, types.serialize_cdr(message, name))
+    data = read_log(tmp_path / "bag", LogOptions(observations="/p.y", actions="/p.x"))
+    np.testing.assert_allclose(data.episodes[0].observations[:, 1], 2 * np.arange(9), atol=1e-5)
+    np.testing.assert_array_equal(data.episodes[0].actions[:, 0], -np.arange(8.0))
+    with pytest.raises(ValueError, match=r"to have at most 100 bytes; got 112"):
+        read_rosbag(
+            str(tmp_path / "bag"), LogOptions(observations="/p.y", actions="/p.y"), max_bytes=100
+        )

@@ -16,7 +16,8 @@ class ReportCommand:
     """Draw a run as one page, report.html, that opens from disk.
 
     What the page needs and the folder does not have yet is computed first: the landscapes, the
-    evaluation, and one episode.
+    evaluation, and one episode. A run from a log alone has none of these, since there is no
+    environment: its page says where the log supports what the policy imagines.
     """
 
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
@@ -40,7 +41,8 @@ class ReportCommand:
         """Compute what is missing, then draw from files only."""
         with show_progress(self.folder.name) as progress:
             page = report_run(self.folder, grid=self.grid, env=self.env, progress=progress)
-        for sentence in summarise(read_evaluation(self.folder)):
-            log(sentence)
+        if (self.folder / "evaluation.json").exists():  # A run from a log alone has none.
+            for sentence in summarise(read_evaluation(self.folder)):
+                log(sentence)
         refresh_manifest(self.folder)
         log(f"The report is in {page}: open it in a browser.")

@@ -40,16 +40,13 @@ def read_rosbag(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES)
         )
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         path = _only_file(path)
-    for file in [path] if not path.is_dir() else sorted(path.iterdir()):
-        if file.suffix in (*_SUFFIXES, ".yaml"):
-            open_regular(file).close()  # Neither a pipe nor a device, which could block.
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        open_regular(file).close()  # Neither a pipe nor a device, which could block.
     bags, typesys = optional("rosbags.rosbag2", path), optional("rosbags.typesys", path)
-    # A damaged bag can raise any error of its decoders.
     words = list(dict.fromkeys([*seen, *done]))
+    # A damaged bag can raise any error of its decoders.
     with refusing(path, "a bag of ROS 2", Exception), bags.Reader(path) as bag:
         columns = _columns(bag, words, typesys, path)
-        size = sum(each.connection.msgcount * 16 for each in columns.values())
-        check_size(path, size, max_bytes)
         topics = {each.connection.topic for each in columns.values()}
         wanted = [each for each in bag.connections if each.topic in topics]
         by_topic: dict[str, list[_Column]] = {}
@@ -58,6 +55,7 @@ def read_rosbag(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES)
         for connection, time, data in bag.messages(connections=wanted):
             for column in by_topic[connection.topic]:
                 column.add(time, bytes(data))
+                check_size(path, column.values.itemsize * len(column.values), max_bytes)
     start = min((each.times[0] for each in columns.values() if each.times), default=0)
     streams = {word: each.stream(start) for word, each in columns.items()}
     return Signals(
