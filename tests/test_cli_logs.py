@@ -1,5 +1,6 @@
 """From a log alone to a controller, end to end through the command line."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,16 @@ def test_a_log_alone_becomes_a_controller(
     assert controller.bundle.description.interval == pytest.approx(0.05)
     # The model was fitted to some episodes, and stopped by others.
     main(["model", str(folder), "--json"])
+    found = json.loads((folder / "support.json").read_text())
+    assert "% of what the policy imagines is where the log has been" in told
+    assert len(found["by_time"]) == 79
+    assert found["share"] == pytest.approx(np.mean(found["by_time"]))
+    # It begins where the log does, as the filter saw it.
+    assert found["by_time"][0] > 0.5
+    main(["report", str(folder)])
+    page = (folder / "report.html").read_text()
+    assert "What is imagined where the log has been" in page
+    assert "Evaluation" not in page
 
 
 @pytest.mark.parametrize(

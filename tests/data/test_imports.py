@@ -165,7 +165,8 @@ def test_a_jump_or_restart_of_the_clock_cuts_an_episode():
         ({"times": [3, 2, 1, 0]}, "an episode to have two rows or more"),
         ({"times": [0, 2, 1, 3]}, "times to increase; row 2 goes back to 1 s from 2 s"),
         ({"times": [0, 1, 1, 2]}, "times to increase; row 2 repeats 1 s"),
-        ({"times": [0, 1, np.nan, 2]}, "times to be finite; row 2 has nan"),
+        ({"times": [0, 1e308, -1e308, 2]}, "times to be finite, below"),
+        ({"times": [0, 1, np.nan, 2]}, r"times to be finite, below 1e\+12 s; row 2 has nan"),
         ({"observations": np.zeros((0, 2)), "actions": np.zeros((0, 1))}, "at least one row"),
     ],
 )

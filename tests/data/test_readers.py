@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import sys
@@ -15,10 +16,13 @@ import pyarrow
 import pytest
 from benchmarks.log_writers import RATE, WRITERS, Source, columns
 from pyarrow import parquet
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_idl, get_typestore
 
 from empowerment.cli import main
 from empowerment.data import READERS, Episode, LogOptions, Trajectories, check, read_log, summarise
 from empowerment.data.readers import format_of
+from empowerment.data.readers.rosbag import read_rosbag
 from empowerment.data.spaces import numbered_spaces
 
 LENGTHS = (12, 5, 9)
@@ -185,7 +189,7 @@ HOSTILE: list[tuple[str, Callable[[str], None], dict[str, Any], str]] = [
     ("csv", change_csv(3, f"{BIG},1,1,0,0.04,0"), {}, "not finite"),
     ("csv", change_csv(3, "1,1,1,0,0.02,0"), {}, "times to increase; row 2 repeats 0.02 s"),
     ("csv", change_csv(3, "1,1,1,0,0.01,0"), {}, "row 2 goes back to 0.01 s from 0.02 s"),
-    ("csv", change_csv(3, "1,1,1,0,nan,0"), {}, "times to be finite; row 2 has nan"),
+    ("csv", change_csv(3, "1,1,1,0,nan,0"), {}, "times to be finite, below 1e.12 s; row 2 has nan"),
     ("csv", change_csv(3, "a,1,1,0,0.04,0"), {}, "to be a number; got 'a' in line 4"),
     ("csv", change_csv(3, "1,1,1,0,0.04,7"), {}, "to be 0 or 1; got '7' in line 4"),
     ("csv", change_csv(3, "1,1,1,5,0.04,0"), {}, "rows of an episode to be together"),
@@ -206,6 +210,10 @@ HOSTILE: list[tuple[str, Callable[[str], None], dict[str, Any], str]] = [
     ("parquet", change_parquet(u0=lambda n: [{"a": 1}] * n), {}, "got the type struct"),
     ("parquet", change_parquet(u0=lambda n: [1e300] * (n - 1) + [1.0]), {}, "not finite|vary"),
     ("parquet", change_parquet(run=np.arange), {}, "an episode to have two rows or more"),
+    ("parquet", change_parquet(run=lambda n: [None] + ["a"] * (n - 1)), {}, "with 1 empty"),
+    ("parquet", change_parquet(run=lambda n: [{"a": 1}] * n), {}, "to have text or a whole number"),
+    ("csv", nothing, {"rate": 1e12}, "at most 10000000 rows at 1e.12 Hz"),
+    ("csv", change_csv(3, "1,1,1,0,1e308,0"), {}, "finite, below 1e.12 s; row 2 has 1e.308"),
     ("parquet", truncate("."), {}, "to be a table of numbers"),
     ("hdf5", change_hdf5("actions", np.zeros((3, 1))), {}, "a row for each of 26 .*; got 3"),
     ("hdf5", change_hdf5("actions", None), {}, "to have actions, as D4RL's files do"),
@@ -298,6 +306,17 @@ def test_files_cut_anywhere_are_refused_or_whole(written: Write, name: str, shar
         read_log(source, options)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "hdf5", "mcap", "db3", "npz"])
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, suffix: str):
+    pipe = tmp_path / f"log.{suffix}"
+    os.mkfifo(pipe)
+    options = (
+        LogOptions() if suffix in ("hdf5", "npz") else LogOptions(observations="a", actions="b")
+    )
+    with pytest.raises(ValueError, match="a regular file; got a pipe"):
+        read_log(pipe, options)
+
+
 def test_a_folder_of_neither_kind_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match=r"a LeRobot dataset, with meta/info.json, or a bag"):
         read_log(tmp_path)
@@ -329,3 +348,24 @@ def test_a_bag_is_found_in_its_folder_without_metadata(written: Write, tmp_path:
     assert len(read_log(source, options).episodes) == len(LENGTHS)
     shutil.copy(next(Path(source).glob("*.mcap")), tmp_path / "one.mcap")
     assert len(read_log(tmp_path / "one.mcap", options).episodes) == len(LENGTHS)
+
+
+def test_messages_that_are_defined_by_idl_are_read(tmp_path: Path):
+    text = "module mine { module msg { struct Pair { string label; double x; float y[2]; }; }; };"
+    types = get_typestore(Stores.ROS2_HUMBLE)
+    types.register(get_types_from_idl(text))
+    name = "mine/msg/Pair"
+    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        definition = f"{'=' * 80}\nIDL: {name}\n{text}\n"
+        topic = writer.add_connection("/p", name, msgdef=definition, rihs01="RIHS01_" + "0" * 64)
+        for row in range(9):
+            values = np.array([row, 2 * row], np.float32)
+            message = types.types[name]("l" * row, float(-row), values)
+            writer.write(topic, row * 10**8, types.serialize_cdr(message, name))
+    data = read_log(tmp_path / "bag", LogOptions(observations="/p.y", actions="/p.x"))
+    np.testing.assert_allclose(data.episodes[0].observations[:, 1], 2 * np.arange(9), atol=1e-5)
+    np.testing.assert_array_equal(data.episodes[0].actions[:, 0], -np.arange(8.0))
+    with pytest.raises(ValueError, match=r"to have at most 100 bytes; got 112"):
+        read_rosbag(
+            str(tmp_path / "bag"), LogOptions(observations="/p.y", actions="/p.y"), max_bytes=100
+        )

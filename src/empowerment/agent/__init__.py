@@ -21,6 +21,7 @@ from empowerment.agent.reality import (
     compare as compare,
 )
 from empowerment.agent.settings import AgentSettings as AgentSettings
+from empowerment.agent.support import Support as Support, support as support
 from empowerment.agent.training import (
     Hooks as Hooks,
     TrainedAgent as TrainedAgent,

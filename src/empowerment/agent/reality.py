@@ -168,7 +168,7 @@ def _imagined(
     agent: TrainedAgent, longest: int, alive: float, dead: float | None, seed: int
 ) -> Outcome:
     """Judge imagined episodes: over where the bound is nearer to that of real ends than alive."""
-    imagined = _imagine(agent.policy, agent.world, agent.task, key=jax.random.key(seed))
+    imagined = imagine(agent.policy, agent.world, agent.task, key=jax.random.key(seed))
     states, rewards = map(np.asarray, imagined)
     states = states[:longest].reshape(-1, states.shape[-1])
     bounds = bounds_at(agent, _some(states, seed), seed)
@@ -212,8 +212,8 @@ def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndar
 
 
 @eqx.filter_jit
-def _imagine(
-    policy: Policy, world: Bounded, task: Task | None, *, key: Key
+def imagine(
+    policy: Policy, world: Bounded, task: Task | None = None, *, key: Key
 ) -> tuple[Float[Array, "times episodes state"], Float[Array, "times episodes"]]:
     """Imagine episodes by the mean action, from the initial states of the world; with rewards."""
     start_key, path_key = jax.random.split(key)

@@ -23,8 +23,10 @@ class ReportCommand:
     """Draw a run as one page, report.html, that opens from disk; or compare several runs.
 
     What the page needs and the folder does not have yet is computed first: the landscapes, the
-    evaluation, and one episode. Of a run that is not finished, what there is is drawn. Several runs
-    get a page each, and one with all of them side by side.
+    evaluation, and one episode. A run from a log alone has none of these, since there is no
+    environment: its page says where the log supports what the policy imagines. Of a run that is not
+    finished, what there is is drawn. Several runs get a page each, and one with all of them side by
+    side.
     """
 
     folders: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN [RUN ...]")]
@@ -68,8 +70,9 @@ class ReportCommand:
         if not read_manifest(folder)["finished"]:
             log(f"{UNFINISHED} It is {page}.")
             return False
-        for sentence in summarise(read_evaluation(folder)):
-            log(sentence)
+        if (folder / "evaluation.json").exists():  # A run from a log alone has none.
+            for sentence in summarise(read_evaluation(folder)):
+                log(sentence)
         refresh_manifest(folder)
         log(f"The report is in {page}: open it in a browser.")
         return True

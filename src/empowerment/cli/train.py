@@ -86,6 +86,8 @@ class TrainCommand:
             env = run.experiment.env or ""
             named = f" --env {env}" if ":" in env else ""  # Its module is imported only then.
             log(f"Evaluate it with: empower evaluate {self.out}{named}")
+        else:
+            log(f"Draw it with: empower report {self.out}")
 
 
 def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:

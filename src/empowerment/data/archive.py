@@ -27,6 +27,12 @@ READ_ERRORS = (
 """Errors on reading a file that is damaged or has another format."""
 
 
+def check_size(source: object, size: int, most: int) -> None:
+    """Raise a `ValueError` if data would fill the memory."""
+    if size > most:
+        raise ValueError(f"Expected {source} to have at most {most} bytes; got {size}.")
+
+
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays atomically; equal arrays give identical files.
 

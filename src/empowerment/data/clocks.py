@@ -1,5 +1,6 @@
 """Signals with clocks of their own, resampled to one rate."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
@@ -7,12 +8,17 @@ from typing import Literal, final
 import numpy as np
 from jaxtyping import Float
 
+from empowerment.files import MAX_ROWS
+
 _SILENCE = 3.5
 """Intervals of a signal without a sample that count as a gap."""
 
 _ROUNDING = 1e-3
 """Fraction of a row that counts as rounding of times: seconds since 1970 in double precision are
 rounded to a quarter of a microsecond."""
+
+_LATEST = 1e12
+"""Seconds beyond which double precision does not tell a tenth of a millisecond."""
 
 Fill = Literal["interpolate", "last"]
 """interpolate: on the line between two samples. last: the last sample, as a controller sees it."""
@@ -76,17 +82,25 @@ class Stream:
         return (integral(stops) - integral(starts)) / (stops - starts)[:, None]
 
 
+def check_usable(times: np.ndarray, what: str) -> None:
+    """Raise a `ValueError` if times are not finite, or too large to be told apart."""
+    usable = np.abs(times) < _LATEST
+    if not usable.all():
+        row = int(np.argmin(usable))
+        raise ValueError(
+            f"Expected {what} to be finite, below {_LATEST:g} s; row {row} has {times[row]:g}."
+        )
+
+
 def check_increase(times: np.ndarray, what: str, within: np.ndarray | None = None) -> None:
-    """Raise a `ValueError` if times repeat, go back, or are not finite.
+    """Raise a `ValueError` if times repeat or go back, or cannot be used at all.
 
     Args:
         times: Seconds.
         what: What they are, for the error.
         within: For each time but the last whether the next belongs to it; all do by default.
     """
-    if not np.isfinite(times).all():
-        row = int(np.argmin(np.isfinite(times)))
-        raise ValueError(f"Expected {what} to be finite; row {row} has {times[row]}.")
+    check_usable(times, what)
     wrong = np.diff(times) <= 0
     if within is not None:
         wrong &= within
@@ -147,6 +161,7 @@ def resample(
         The pieces between gaps that have a transition, and the number of gaps.
     """
     pieces, gaps = [], 0
+    _check_rows(observations[0].times, rate)
     spans = _spans(observations, actions, rate=rate, delay=delay, gap=gap)
     for index, (start, stop) in enumerate(spans):
         is_last = index == len(spans) - 1
@@ -174,6 +189,13 @@ def resample(
             )
         )
     return pieces, gaps
+
+
+def _check_rows(times: np.ndarray, rate: float) -> None:
+    """Raise a `ValueError` if there would be too many rows."""
+    rows = math.ceil(float(times[-1] - times[0]) * rate)
+    if rows > MAX_ROWS:
+        raise ValueError(f"Expected at most {MAX_ROWS} rows at {rate:g} Hz; got {rows}.")
 
 
 def _spans(

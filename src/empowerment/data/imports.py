@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from empowerment.data.clocks import check_increase
+from empowerment.data.clocks import check_increase, check_usable
 from empowerment.data.spaces import Spaces, numbered_spaces
 from empowerment.data.trajectories import Episode, Trajectories
 
@@ -105,9 +105,9 @@ def last_rows(
         is_last[:-1] |= _changes(episode)
     if times is not None:
         clock = np.asarray(times, float)
+        check_usable(clock, "times")
         _end_at_restarts(clock, is_last)
-        within = ~is_last[:-1]
-        check_increase(clock, "times", within)
+        check_increase(clock, "times", ~is_last[:-1])
     return is_last
 
 

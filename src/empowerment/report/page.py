@@ -19,6 +19,7 @@ from empowerment.report.run_figures import (
     draw_landscapes,
     draw_rounds,
     draw_snapshots,
+    draw_support,
     draw_training,
     draw_trajectory,
 )
@@ -93,6 +94,14 @@ _LAST = (
         "an episode ends, in the learnt world and in the environment.",
     ),
     Section(
+        "support",
+        "What is imagined where the log has been",
+        ("support.json",),
+        draw_support,
+        "The share of what the policy imagines, observation and action together, that is as near to "
+        "the log as 99 % of it is to itself, by the number of steps imagined.",
+    ),
+    Section(
         "training",
         "Training",
         ("metrics.jsonl",),
@@ -122,7 +131,8 @@ def write_report(
     What is missing is left out. Of what is damaged the page says so, and has the rest.
 
     Args:
-        folder: A run folder, with its evaluation, its episode and its landscapes if it is finished.
+        folder: A run folder, with its evaluation, its episode and its landscapes if it is finished
+            and has an environment.
         title: Title of the page.
         settings: Settings of the run, flat.
         versions: Versions of the packages that it was made with.

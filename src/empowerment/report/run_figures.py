@@ -38,6 +38,24 @@ def draw_snapshots(folder: Path) -> Figure:
     return figure
 
 
+class _Support(msgspec.Struct):
+    share: float
+    by_time: list[float]
+
+
+def draw_support(folder: Path) -> Figure:
+    """Draw how much of what is imagined the log has seen, by the time since the beginning."""
+    found = read_json(folder / "support.json", _Support, what="the support of a run by its log")
+    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    axes.plot(np.arange(len(found.by_time)), found.by_time, label="imagined by the policy")
+    axes.axhline(0.99, color="0.6", linewidth=1, label="the log itself")
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("steps imagined")
+    axes.set_ylabel("share where the log has been")
+    axes.legend(fontsize=8)
+    return figure
+
+
 def draw_trajectory(folder: Path) -> Figure:
     """Draw the landscape with the episode on it."""
     landscape = read_landscape(folder / "landscape.csv")

@@ -45,6 +45,7 @@ from empowerment.runs.loading import (
     named_world,
     save_world,
 )
+from empowerment.runs.log_support import write_support
 from empowerment.runs.models import train_model
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.stage import RunHooks
@@ -102,6 +103,8 @@ def train_run(
                 given.save(data_path(folder, 0))
             agent, kept = _train_rounds(run, experiment, seed, progress)
         _write_controller(experiment, agent, folder)
+        if not experiment.has_environment:
+            log(write_support(experiment, agent, folder, seed))
         run.write_manifest(finished=True)
     return TrainedRun(experiment, seed, agent, experiment.env, kept)
 

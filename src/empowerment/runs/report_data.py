@@ -40,6 +40,11 @@ UNFINISHED = (
 )
 """What the report of a run says that was interrupted, or is still training."""
 
+_LOG_ALONE = (
+    "This run learnt from a log alone, and there was no environment to act in: how the policy does "
+    "in reality is not known."
+)
+
 
 def report_run(
     folder: Path,
@@ -73,6 +78,8 @@ def report_run(
             raise
         path = _draw(folder, manifest, headline=[f"This run is damaged. {error}"])
         raise ValueError(f"{error} What could be drawn is in {path}.") from error
+    if not run.experiment.has_environment:
+        return _draw(folder, manifest, headline=[_LOG_ALONE], caveats=_caveats(manifest, run))
     system = system_of(run.environment.id)
     kept = [evaluated(folder, actor) for actor in ACTORS]
     if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
@@ -113,12 +120,12 @@ def _draw(
     )
 
 
-def _caveats(manifest: Manifest, run: TrainedRun, episodes: int) -> list[str]:
+def _caveats(manifest: Manifest, run: TrainedRun, episodes: int = 0) -> list[str]:
     """State what the figures of a run depend on."""
     noise = manifest.get("noise")
     sentences = [
-        f"These are figures of one run, seed {run.seed}, over {episodes} episodes; other seeds "
-        "have others.",
+        f"These are figures of one run, seed {run.seed}{f', over {episodes} episodes' * bool(episodes)}; "
+        "other seeds have others.",
         "Empowerment depends on the length of plans "
         f"({run.experiment.agent.num_steps} step{'s' * (run.experiment.agent.num_steps > 1)}) and "
         "on the noise of what is perceived: compare only numbers that were made with the same.",

@@ -214,12 +214,6 @@ def refusing(source: object, what: str, *errors: type[BaseException]) -> Iterato
         ) from error
 
 
-def check_size(source: object, size: int, most: int) -> None:
-    """Raise a `ValueError` if a log would fill the memory."""
-    if size > most:
-        raise ValueError(f"Expected {source} to have at most {most} bytes; got {size}.")
-
-
 def file_of(source: str) -> Path:
     """Return the path of a log that is a file."""
     path = Path(source)

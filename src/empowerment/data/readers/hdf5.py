@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
-from empowerment.data.readers.base import LogOptions, check_size, file_of, optional, refusing
+from empowerment.data.archive import MAX_BYTES, check_size
+from empowerment.data.readers.base import LogOptions, file_of, optional, refusing
 from empowerment.data.spaces import free_spaces
 from empowerment.data.trajectories import Episode, Trajectories
 from empowerment.files import open_regular
@@ -23,8 +23,8 @@ def read_hdf5(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES) -
     path = file_of(source)
     hdf5 = optional("h5py", path)
     with (
-        refusing(path, "an HDF5 file", OSError, RuntimeError, KeyError, TypeError),
         open_regular(path) as raw,
+        refusing(path, "an HDF5 file", OSError, RuntimeError, KeyError, TypeError),
         hdf5.File(raw, "r") as file,
     ):
         names = ["observations", "actions", "terminals"]

@@ -9,8 +9,8 @@ from typing import Annotated, Any, final
 import msgspec
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
-from empowerment.data.readers.base import LogOptions, Rows, check_size, optional, refusing
+from empowerment.data.archive import MAX_BYTES, check_size
+from empowerment.data.readers.base import LogOptions, Rows, optional, refusing
 from empowerment.data.readers.tables import arrow_numbers
 from empowerment.data.spaces import single
 from empowerment.files import convert, open_regular, read_bytes, read_json

@@ -7,10 +7,11 @@ from typing import Any, final
 
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
+from empowerment.data.archive import MAX_BYTES, check_size
 from empowerment.data.clocks import Stream
-from empowerment.data.readers.base import LogOptions, Signals, check_size, optional, refusing
+from empowerment.data.readers.base import LogOptions, Signals, optional, refusing
 from empowerment.data.readers.cdr import Field, Types
+from empowerment.files import open_regular
 
 _SUFFIXES = (".mcap", ".db3")
 _NANO = 1e-9
@@ -39,13 +40,13 @@ def read_rosbag(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES)
         )
     if path.is_dir() and not (path / "metadata.yaml").is_file():
         path = _only_file(path)
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        open_regular(file).close()  # Neither a pipe nor a device, which could block.
     bags, typesys = optional("rosbags.rosbag2", path), optional("rosbags.typesys", path)
-    # A damaged bag can raise any error of its decoders.
     words = list(dict.fromkeys([*seen, *done]))
+    # A damaged bag can raise any error of its decoders.
     with refusing(path, "a bag of ROS 2", Exception), bags.Reader(path) as bag:
         columns = _columns(bag, words, typesys, path)
-        size = sum(each.connection.msgcount * 16 for each in columns.values())
-        check_size(path, size, max_bytes)
         topics = {each.connection.topic for each in columns.values()}
         wanted = [each for each in bag.connections if each.topic in topics]
         by_topic: dict[str, list[_Column]] = {}
@@ -54,6 +55,7 @@ def read_rosbag(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES)
         for connection, time, data in bag.messages(connections=wanted):
             for column in by_topic[connection.topic]:
                 column.add(time, bytes(data))
+                check_size(path, column.values.itemsize * len(column.values), max_bytes)
     start = min((each.times[0] for each in columns.values() if each.times), default=0)
     streams = {word: each.stream(start) for word, each in columns.items()}
     return Signals(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from empowerment.data.archive import MAX_BYTES
-from empowerment.data.readers.base import LogOptions, Rows, check_size, file_of, optional, refusing
+from empowerment.data.archive import MAX_BYTES, check_size
+from empowerment.data.readers.base import LogOptions, Rows, file_of, optional, refusing
 from empowerment.files import open_regular, open_table
 
 _YES = {"1", "1.0", "true", "yes", "t"}
@@ -136,8 +136,20 @@ def _read_parquet(
                 filled = arrow_numbers(table[name], name, path)
                 columns[name] = np.nan_to_num(filled) != 0
             else:
-                columns[name] = table[name].to_numpy()
+                columns[name] = _labels(table[name], name, path, arrow)
     return columns
+
+
+def _labels(column: Any, name: str, path: Path, arrow: Any) -> np.ndarray:
+    """Convert a column that tells episodes apart."""
+    kinds, kind = arrow.types, column.type
+    is_text = any(getattr(kinds, f"is_{each}")(kind) for each in ("string", "large_string"))
+    if column.null_count or not (is_text or kinds.is_integer(kind)):
+        raise ValueError(
+            f"Expected the column {name} of {path} to have text or a whole number in each row, to "
+            f"tell episodes apart; got the type {kind!s:.80} with {column.null_count} empty."
+        )
+    return column.to_numpy().astype(str if is_text else np.int64)
 
 
 def arrow_numbers(column: Any, name: str, source: object) -> np.ndarray:
