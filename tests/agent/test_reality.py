@@ -1,5 +1,6 @@
 """What was imagined against what happened."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,8 +14,8 @@ from empowerment.agent import Comparison, Outcome, TrainedAgent, compare
 from empowerment.channel import make_channel
 from empowerment.data import Episode
 from empowerment.distributions import Gaussian, Uniform
-from empowerment.policy import Policy
-from empowerment.types import Action, State
+from empowerment.policy import Policy, Task
+from empowerment.types import Action, Observation, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, Box
 
 LONGEST = 40
@@ -100,6 +101,28 @@ def test_imagined_episodes_end_where_the_bound_is_that_of_real_ends(agent: Train
     assert found.imagined.length == 0
     assert found.imagined.empowerment == 0
     assert not found.agrees
+
+
+def test_what_a_task_pays_stays_where_an_episode_has_ended(agent: TrainedAgent):
+    def bright(observation: Observation, action: Action) -> Scalar:
+        return observation[0]
+
+    ended = episodes(4, LONGEST // 4, terminated=True)
+    lasting = episodes(4, LONGEST, terminated=False)
+    alone = replace(agent, task=Task(bright, math.inf))
+    real = compare(alone, [ended, lasting], can_end=True, seed=0).real
+    first = np.mean([path.observations[0, 0] for path in ended])
+    share = (LONGEST // 4 - 1) / LONGEST
+    assert real[0].gain == pytest.approx(share * first + (1 - share) * OVER, abs=1e-5)
+    assert real[1].gain == pytest.approx(first, abs=1e-5)
+    both = compare(replace(agent, task=Task(bright, 2.0)), [ended], can_end=True, seed=0)
+    assert both.real[0].gain == pytest.approx(
+        both.real[0].empowerment + 2 * real[0].worth, rel=1e-4
+    )
+    # It is imagined as it is paid: at rest, where the point starts.
+    found = compare(alone, [lasting], can_end=True, seed=0)
+    assert found.imagined.gain == pytest.approx(0.0, abs=0.05)
+    assert not found.survives  # There may be more to gain.
 
 
 def outcome(value: float) -> Outcome:

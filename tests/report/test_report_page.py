@@ -233,3 +233,18 @@ def test_only_finished_runs_are_compared(
         main(["report", str(unfinished), str(other), "--out", str(tmp_path / "both.html")])
     assert "Expected finished runs to compare" in capsys.readouterr().err
     assert not (tmp_path / "both.html").exists()
+
+
+def test_landscapes_are_in_the_page_in_the_order_of_its_coordinates(run: Path):
+    about = {"steps": 2, "estimator": "exact"}
+    scattered = Landscape(("angle", "velocity"), np.eye(2), np.ones(2), None, None, about)
+    write_landscape(scattered, run / "exact-2-step.csv")  # No grid: it cannot be painted.
+    (found,) = json.loads(page_of(run).scripts[0])["landscapes"]
+    assert (found["names"], found["x"], found["y"]) == (
+        ["angle", "velocity"],
+        [-3, 0, 3],
+        [-8, 0, 8],
+    )
+    # The fixture's values go up along angles first.
+    assert found["values"] == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert found["limits"][1] == 8

@@ -97,9 +97,8 @@ def imagine(
 
 def _reward(task: Task, world: AbstractWorld, state: State, action: Action) -> Scalar:
     """Return the reward of a state and the action that led to it, before the squash."""
-    return task.reward_at(
-        world, state, world.squash(action) if isinstance(world, Bounded) else action
-    )
+    action = world.squash(action) if isinstance(world, Bounded) else action
+    return task.reward_at(world, state, action)
 
 
 def cost(

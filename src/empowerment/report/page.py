@@ -80,8 +80,9 @@ _FIRST = (
         "Certificate: a lower bound, and an upper one with a confidence of 99 %",
         _LANDSCAPE[:1],
         draw_certificate,
-        "Every state of the landscape from the least to the most empowered. The truth lies within "
-        "the band; dots are exact values. Left in nats, right as the difference from the estimate.",
+        "Every state of the landscape from the least to the most empowered. With that confidence "
+        "the truth lies within the band; dots are exact values. On the left in nats, on the right "
+        "as the difference from the estimate.",
     ),
 )
 _LAST = (

@@ -111,6 +111,8 @@ SYSTEMS = (
                 "Distances from the walls and between balls",
                 ("walls.csv", "pairs.csv"),
                 draw_distances,
+                "How often each distance occurred, by actor. A wall is touched at 0, another ball "
+                "at a diameter.",
             ),
         ),
     ),

@@ -245,10 +245,28 @@ SYSTEMS = (
         after_evaluation=write_survival,
         before_report=write_pushes_and_fall,
         sections=(
-            Section("survival", "Survival", ("survival.csv",), draw_survival),
-            Section("pushes", "Pushes it withstands", ("pushes.csv",), draw_pushes),
             Section(
-                "fall", "Empowerment along an episode in which it falls", ("fall.csv",), draw_fall
+                "survival",
+                "Survival",
+                ("survival.csv",),
+                draw_survival,
+                "Fraction of episodes that have not ended after a number of steps.",
+            ),
+            Section(
+                "pushes",
+                "Pushes it withstands",
+                ("pushes.csv",),
+                draw_pushes,
+                f"Fraction of {_NUM_PUSHED} episodes in which it does not fall within "
+                f"{_AFTERWARDS} actions after a horizontal impulse.",
+            ),
+            Section(
+                "fall",
+                "Empowerment along an episode in which it falls",
+                ("fall.csv",),
+                draw_fall,
+                "It is pushed over. The dotted line is where the environment ends the episode; "
+                "beyond it, the last row is repeated.",
             ),
         ),
     ),

@@ -161,11 +161,18 @@ def draw_arrows(folder: Path) -> Figure:
 
 
 SECTIONS = (
-    Section("positions", "Density of positions", ("positions.csv",), draw_positions),
+    Section(
+        "positions",
+        "Density of positions",
+        ("positions.csv",),
+        draw_positions,
+        "Where balls were in the evaluated episodes, seen from above; darker is more often.",
+    ),
     Section(
         "arrows",
         "Mean action by position, averaged over the other state variables",
         ("arrows.csv",),
         draw_arrows,
+        "Arrows are as long as the mean push there, relative to the longest.",
     ),
 )
