@@ -184,7 +184,7 @@ def _imagined(
 
 def _gain(task: Task, bound: float, reward: float) -> float:
     """Return what is gained for a mean bound and a mean reward."""
-    return float(task.gain(np.asarray(bound), np.asarray(reward)))
+    return float(task.gain(np.array([bound]), np.array([reward]))[0])
 
 
 def _worth(
