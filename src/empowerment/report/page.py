@@ -98,8 +98,8 @@ _LAST = (
         "What is imagined where the log has been",
         ("support.json",),
         draw_support,
-        "The share of what the policy imagines, observation and action together, that is as near to "
-        "the log as 99 % of it is to itself, by the number of steps imagined.",
+        "The share of what the policy imagines, observation and action together, that is as near "
+        "to the log as 99 % of it is to itself, by the number of steps imagined.",
     ),
     Section(
         "training",

@@ -124,8 +124,8 @@ def _caveats(manifest: Manifest, run: TrainedRun, episodes: int = 0) -> list[str
     """State what the figures of a run depend on."""
     noise = manifest.get("noise")
     sentences = [
-        f"These are figures of one run, seed {run.seed}{f', over {episodes} episodes' * bool(episodes)}; "
-        "other seeds have others.",
+        f"These are figures of one run, seed {run.seed}"
+        f"{f', over {episodes} episodes' if episodes else ''}; other seeds have others.",
         "Empowerment depends on the length of plans "
         f"({run.experiment.agent.num_steps} step{'s' * (run.experiment.agent.num_steps > 1)}) and "
         "on the noise of what is perceived: compare only numbers that were made with the same.",
