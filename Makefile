@@ -68,7 +68,7 @@ bench: setup  ## Time the judges, channel, policy, model, environments, controll
 	$(BIN)/python -m benchmarks.model speed
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.controller
-	$(BIN)/python -m benchmarks.readers
+	$(BIN)/python -m benchmarks.readers --rows 100000
 
 PRESET ?=
 SUITE ?=

@@ -115,7 +115,7 @@ def test_what_a_task_pays_stays_where_an_episode_has_ended(agent: TrainedAgent):
     share = (LONGEST // 4 - 1) / LONGEST
     assert real[0].gain == pytest.approx(share * first + (1 - share) * OVER, abs=1e-5)
     assert real[1].gain == pytest.approx(first, abs=1e-5)
-    both = compare(replace(agent, task=Task(bright, 2.0)), [ended], can_end=True, seed=0)
+    both = compare(replace(agent, task=Task(bright, 2.0)), [ended, lasting], can_end=True, seed=0)
     assert both.real[0].gain == pytest.approx(
         both.real[0].empowerment + 2 * real[0].worth, rel=1e-4
     )

@@ -52,9 +52,11 @@ Write = Callable[[str], Source]
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Source]]:
     """Good logs of every format, to be copied."""
     found = {}
-    for name, write_log in WRITERS.items():
-        folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
-        found[name] = folder, write_log(DATA, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", "set by the writer, and undone here")
+        for name, write_log in WRITERS.items():
+            folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
+            found[name] = folder, write_log(DATA, folder)
     return found
 
 
