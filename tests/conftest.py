@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 # Compilation dominates the run time: optimise nothing, generate code by the older way, which takes
 # a third less, and cache everything in one directory per session, which xdist's workers and the
@@ -57,6 +58,27 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
     request.node.user_properties.append(("seed", seed))
     print(f"seed of this test: EMPOWERMENT_SEED={seed}")
     return GetKey(seed)
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Ray cluster: a head without cores, and two nodes with one each that import the tests."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    here = [str(request.path.parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(here))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    node = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args={**node, "num_cpus": 0})
+    try:
+        for _ in range(2):
+            made.add_node(wait=False, **node)
+        made.wait_for_nodes(timeout=120)  # A busy machine takes longer than Ray expects.
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
 
 
 @pytest.fixture(scope="module")

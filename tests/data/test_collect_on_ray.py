@@ -1,11 +1,8 @@
 """Collection on Ray: the same episodes as here, whatever befalls workers and nodes."""
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 from ray.cluster_utils import Cluster
 from test_collect import DOOMED, assert_same
 from worlds_for_tests import Counting, Slow
@@ -13,25 +10,6 @@ from worlds_for_tests import Counting, Slow
 from empowerment.cli import main
 from empowerment.data import Trajectories, collect
 from empowerment.data.workers import EpisodeQueue
-
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A head without cores, and two nodes with one each."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setenv("PYTHONPATH", here)
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0})
-    try:
-        for _ in range(2):
-            made.add_node(**NODE)
-        made.wait_for_nodes()
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
 
 
 @pytest.mark.slow

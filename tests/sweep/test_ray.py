@@ -1,7 +1,6 @@
 """Ray: a cluster of a head and two nodes on this machine, of which some are lost."""
 
 import io
-import os
 import signal
 import socket
 import subprocess
@@ -9,11 +8,9 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 import trains_for_tests as fakes
 from ray.cluster_utils import Cluster
 from test_sweep import TINY, fails
@@ -26,25 +23,6 @@ from empowerment.sweep.grid import Grid
 from empowerment.sweep.jobs import Job, Train, train
 from empowerment.sweep.ray import RayCluster, pack_folder, unpack_folder
 from empowerment.sweep.scheduler import Entry
-
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A head without cores, and two nodes with one each."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setenv("PYTHONPATH", here)
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0})
-    try:
-        for _ in range(2):
-            made.add_node(**NODE)
-        made.wait_for_nodes()
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
 
 
 def sweep_of(count: int, folder: Path) -> tuple[Sweep, dict[str, Job]]:

@@ -204,6 +204,9 @@ _VERSION_1 = {
 """Names of model settings in version 1, and today's."""
 
 
+_LATER = ("env_steps", "log", "devices", "goal", "goal_scale", "task_weight")
+"""Settings that runs of earlier versions do not have."""
+
 _SOURCE = "the settings in the manifest"
 
 
@@ -240,9 +243,9 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
     for name, read in (("agent", _agent_from_json), ("model", model_from_json)):
         if name in given:
             given[name] = asdict(read(given[name], source))
-    given.setdefault("env_steps", Experiment.env_steps)  # Earlier versions had no such budget,
-    given.setdefault("log", asdict(LogOptions()))  # nor read logs of other formats.
-    given.setdefault("devices", 1)
+    defaults = asdict(Experiment())
+    for name in _LATER:
+        given.setdefault(name, defaults[name])
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed

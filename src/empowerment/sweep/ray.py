@@ -16,7 +16,7 @@ from empowerment.files import write_atomic
 from empowerment.sweep.executors import Result
 from empowerment.sweep.jobs import Failure, Job, Outcome, Train, work
 
-_MOST_TASKS = 1000
+_MOST_TASKS = 10_000
 """Largest number of tasks that wait in Ray: enough for any cluster to grow by."""
 
 
