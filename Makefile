@@ -57,13 +57,14 @@ check: test slow docs  ## What a commit must pass
 docs: setup  ## Build the documentation; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, channel, policy, model, environments and controller
+bench: setup  ## Time the judges, channel, policy, model, environments, controller and reward
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
 	$(BIN)/python -m benchmarks.model speed
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.controller
+	$(BIN)/python -m benchmarks.reward overhead
 
 PRESET ?=
 SUITE ?=
