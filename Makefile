@@ -61,7 +61,7 @@ check: test slow docs  ## What a commit must pass
 docs: setup  ## Build the documentation; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: setup  ## Time the judges, channel, policy, model, environments, controller and readers
+bench: setup  ## Time the judges, channel, policy, model, environments, controller, readers and reward
 	$(BIN)/python -m benchmarks.capacity
 	$(BIN)/python -m benchmarks.channel
 	$(BIN)/python -m benchmarks.policy
@@ -69,6 +69,7 @@ bench: setup  ## Time the judges, channel, policy, model, environments, controll
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.controller
 	$(BIN)/python -m benchmarks.readers --rows 100000
+	$(BIN)/python -m benchmarks.reward overhead
 
 PRESET ?=
 SUITE ?=

@@ -173,8 +173,8 @@ def learn(name: str, reward: str, source: Any, seed: int, steps: int | None) -> 
     settings = {"gamma": task.gamma, "seed": seed, "device": "cpu", **task.settings}
     model = PPO("MlpPolicy", envs, n_steps=512, **settings)
     model.learn(steps or task.steps, callback=Stop(task, book))
-    recent = float(np.mean(book.returns)) if book.returns else float("nan")
-    is_solved = len(book.returns) == _RECENT and recent >= task.threshold
+    recent = float(np.mean(book.returns)) if book.returns else None
+    is_solved = recent is not None and len(book.returns) == _RECENT and recent >= task.threshold
     return {
         "task": name + (", paid at the end" if task.is_late else ""),
         "reward": reward,
@@ -182,7 +182,7 @@ def learn(name: str, reward: str, source: Any, seed: int, steps: int | None) -> 
         "steps to threshold": model.num_timesteps if is_solved else None,
         "steps": model.num_timesteps,
         "crashes": book.crashes,
-        "last return": round(recent, 1),
+        "last return": recent,
     }
 
 
