@@ -90,13 +90,18 @@ def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bo
         steps: The number of actions in a plan.
         key: Consumed.
     """
-    inner = world.world if isinstance(world, Bounded) else world
+    noise = _examine_anywhere(world.world if isinstance(world, Bounded) else world, steps, key)
+    return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+
+
+@eqx.filter_jit
+def _examine_anywhere(world: AbstractWorld, steps: int, key: Key) -> "PerceivedNoise":
+    """Examine the noise along random plans from random states."""
     state_key, plan_key, noise_key = jax.random.split(key, 3)
     keys = jax.random.split(state_key, _NUM_NOISE_SAMPLES)
-    states = jax.vmap(lambda key: inner.state_distribution().sample(key=key))(keys)
-    plans = _any_plans(inner.actions, steps, key=plan_key)
-    noise = examine_noise(inner, states, plans, key=noise_key)
-    return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
+    states = jax.vmap(lambda key: world.state_distribution().sample(key=key))(keys)
+    plans = _any_plans(world.actions, steps, key=plan_key)
+    return examine_noise(world, states, plans, key=noise_key)
 
 
 def _any_plans(actions: Box, steps: int, *, key: Key) -> Float[Array, "plans steps action"]:
