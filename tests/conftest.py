@@ -40,10 +40,16 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("EMPOWERMENT_PROFILE", "fixed"))
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: all that is imported stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave what was imported to itself: to search it for garbage again and again takes long."""
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 class GetKey:

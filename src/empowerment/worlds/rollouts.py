@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from empowerment.distributions import Gaussian
@@ -90,20 +91,16 @@ def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bo
         steps: The number of actions in a plan.
         key: Consumed.
     """
-    noise = _examine_anywhere(world.world if isinstance(world, Bounded) else world, steps, key)
+    inner = world.world if isinstance(world, Bounded) else world
+    state_key, plan_key, noise_key = jax.random.split(key, 3)
+    keys = jax.random.split(state_key, _NUM_NOISE_SAMPLES)
+    states = jax.vmap(lambda key: inner.state_distribution().sample(key=key))(keys)
+    plans = _any_plans(inner.actions, steps, key=plan_key)
+    noise = examine_noise(inner, states, plans, key=noise_key)
     return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
 
 
 @eqx.filter_jit
-def _examine_anywhere(world: AbstractWorld, steps: int, key: Key) -> "PerceivedNoise":
-    """Examine the noise along random plans from random states."""
-    state_key, plan_key, noise_key = jax.random.split(key, 3)
-    keys = jax.random.split(state_key, _NUM_NOISE_SAMPLES)
-    states = jax.vmap(lambda key: world.state_distribution().sample(key=key))(keys)
-    plans = _any_plans(world.actions, steps, key=plan_key)
-    return examine_noise(world, states, plans, key=noise_key)
-
-
 def _any_plans(actions: Box, steps: int, *, key: Key) -> Float[Array, "plans steps action"]:
     """Sample plans along which the noise of a world is examined."""
     if actions.choices:
@@ -132,7 +129,7 @@ class PerceivedNoise(eqx.Module):
     @property
     def is_absent(self) -> bool:
         """Whether there is no process noise along any plan."""
-        return not bool(jnp.any(self.process > 0))
+        return not np.any(np.asarray(self.process) > 0)
 
 
 @eqx.filter_jit
