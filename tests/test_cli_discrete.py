@@ -15,7 +15,7 @@ from empowerment.runs import load_agent
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, short_fit: None) -> Path:
     path = tmp_path_factory.mktemp("discrete") / "run"
-    main(f"train --env CartPole-v1 --out {path} --budget smoke --steps 1".split())
+    main(f"train --env CartPole-v1 --out {path} --budget smoke --steps 1 --rounds 0".split())
     return path
 
 
