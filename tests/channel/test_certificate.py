@@ -43,7 +43,7 @@ def test_interval_holds_the_truth_where_noise_varies(
     keys = jax.random.split(getkey(), 2)
     intervals = certify_at(channel, bounded, jnp.array(places)[:, None], keys)
     for index, place in enumerate(places):
-        low, high = truth(world, place, cells=4000)
+        low, high = truth(world, place)
         lower, upper = float(intervals.lower[index]), float(intervals.upper[index])
         assert lower <= high
         assert upper >= low
