@@ -1,6 +1,7 @@
 """Strict numerics, fixed seeds and one compilation cache for the whole suite."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -10,10 +11,15 @@ from typing import Any
 
 # Compilation dominates the run time: optimise nothing, generate code by the older way, which takes
 # a third less, and cache everything in one directory per session, which xdist's workers and the
-# tests' subprocesses inherit. JAX reads this on import.
+# tests' subprocesses inherit. There is a worker for each core: threads of its own would only wait
+# for each other. JAX and NumPy read this on import.
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_multi_thread_eigen=false --xla_cpu_parallel_codegen_split_count=1",
 )
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # Nobody reads them in programs.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _cache = tempfile.mkdtemp(prefix="empowerment-compiled-")
     atexit.register(shutil.rmtree, _cache, ignore_errors=True)
@@ -33,6 +39,18 @@ mpl.use("Agg")
 hypothesis.settings.register_profile("fixed", deadline=None, max_examples=25, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("EMPOWERMENT_PROFILE", "fixed"))
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: all that is imported stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported to itself: to search it for garbage again and again takes long."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 class GetKey:
@@ -83,7 +101,8 @@ def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module")
 def short_fit() -> Iterator[None]:
-    """Fit surrogates by few updates, for modules that test what is around the fit."""
+    """Fit surrogates by few updates, and calibrate by few windows, to test what is around it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("empowerment.policy.surrogate._UPDATES_PER_AXIS", 200)
+        patch.setattr("empowerment.model.calibration._NUM_WINDOWS", 32)
         yield

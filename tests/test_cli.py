@@ -267,7 +267,7 @@ def test_train_evaluate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture
     assert {"empowerment_mean", "held_fraction"} <= set(found["uniform"])
     # One step of the pendulum: 1.354 nats wherever the velocity is not at its limit.
     assert 0.5 < found["empowerment_mean"] < 1.36
-    main(["report", str(run), "--grid", "3x3"])
+    main(["report", str(run), "--grid", "2x2"])
     assert "report.html" in capsys.readouterr().err
     page = (run / "report.html").read_text()
     assert "://" not in page

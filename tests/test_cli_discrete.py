@@ -15,7 +15,7 @@ from empowerment.runs import load_agent
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, short_fit: None) -> Path:
     path = tmp_path_factory.mktemp("discrete") / "run"
-    main(f"train --env CartPole-v1 --out {path} --budget smoke --steps 1".split())
+    main(f"train --env CartPole-v1 --out {path} --budget smoke --steps 1 --rounds 0".split())
     return path
 
 
@@ -52,6 +52,7 @@ def test_the_policy_collects_and_is_exported(run: Path, tmp_path: Path):
 
 
 def test_the_controller_acts_in_the_environment(run: Path, capsys: pytest.CaptureFixture[str]):
-    main(f"control {run} --duration 0.5 --rate 20 --json".split())
+    # Slowly, so that a busy machine is in time.
+    main(f"control {run} --duration 2 --rate 5 --json".split())
     found = json.loads(capsys.readouterr().out)
     assert (found["faults"], found["cycles"]) == (0, 10)

@@ -22,6 +22,7 @@ from empowerment.runs import (
 from empowerment.storage import read_about, save_tree
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
+TRAIN = f"train --env {PENDULUM_DIRECTION} --budget smoke --steps 2 --family codebook --out"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def data(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path, data: Path) -> Path:
+def model(folder: Path, data: Path, short_fit: None) -> Path:
     path = folder / "model"
     main(["fit", str(data), "--out", str(path), "--budget", "smoke"])
     return path
@@ -47,7 +48,7 @@ def model(folder: Path, data: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path, short_fit: None) -> Path:
     path = folder / "run"
-    main(f"train --env {PENDULUM_DIRECTION} --out {path} --budget smoke --steps 2".split())
+    main([*TRAIN.split(), str(path)])
     return path
 
 
@@ -159,7 +160,7 @@ def test_mistakes_end_in_one_sentence(
 
 def test_resuming_a_finished_run_acts_no_more(run: Path, capsys: pytest.CaptureFixture[str]):
     before = hashes(run)
-    main(f"train --env {PENDULUM_DIRECTION} --out {run} --budget smoke --steps 2 --resume".split())
+    main([*TRAIN.split(), str(run), "--resume"])
     assert hashes(run) == before
     assert "Round 0 of 0 to 0 is kept" in capsys.readouterr().err
 
@@ -173,10 +174,7 @@ def test_data_of_an_earlier_version_are_not_taken_for_the_mean_action_s(
     about = {**acted.about, "episodes_by_mean_action": None}
     replace(acted, about=about).save(copy / "data-1.npz")
     with pytest.raises(SystemExit):
-        main(
-            f"train --env {PENDULUM_DIRECTION} --out {copy} --budget smoke --steps 2 "
-            "--resume".split()
-        )
+        main([*TRAIN.split(), str(copy), "--resume"])
     assert "which of its episodes are by the mean action" in capsys.readouterr().err
 
 

@@ -109,7 +109,7 @@ def init(
     key: Key,
 ) -> TrainingState:
     """Build the state before the first update."""
-    memory = optimiser.init(eqx.filter(model, trainable))
+    memory = eqx.filter_jit(optimiser.init)(eqx.filter(model, trainable))
     return TrainingState(model, memory, jnp.array(0), key, target)
 
 

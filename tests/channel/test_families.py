@@ -48,6 +48,10 @@ EACH = [
 @functools.cache
 def channel_of(family: str, steps: int) -> Channel:
     """A small channel with parameters far from where training starts."""
+    return eqx.filter_jit(far_channel)(family, steps)
+
+
+def far_channel(family: str, steps: int) -> Channel:
     made = FAMILIES[family](
         Inputs(WORLD.states, jnp.array([[3.0, 0.0], [-1.0, 4.0]])),
         Sizes(steps=steps, action=1, observation=2, width=16, depth=1),

@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused(channel, getkey):
         train(channel, WORLD, num_updates=200, batch_size=8, ceiling=0.1, key=getkey())
     broken = eqx.tree_at(lambda c: c.head.weight, channel, jnp.nan * channel.head.weight)
     with pytest.raises(DivergedError, match=r"to stay finite; got .*nan.* by update 100"):
-        train(broken, WORLD, num_updates=100, batch_size=4, key=getkey())
+        train(broken, WORLD, num_updates=100, batch_size=8, key=getkey())
 
 
 def test_half_of_a_batch_is_from_visited_states(getkey):

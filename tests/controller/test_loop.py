@@ -238,7 +238,8 @@ def test_signals_send_the_safe_action_and_end_it_cleanly(run_folder: Path, tmp_p
             assert f"Stopped by {kind.name}; the safe action was sent." in said
             actions = json.loads((tmp_path / f"{kind.name}.json").read_text())
             assert actions[-1] == 0.0
-            assert actions[-2] != 0.0
+            assert any(actions[:-1])  # Not the last one for sure: a step may come too late.
     finally:
         for process in processes:
-            process.kill()
+            with process:
+                process.kill()

@@ -359,16 +359,16 @@ def test_training_stops_early_but_not_before_the_rate_falls(monkeypatch: pytest.
 
 
 def test_training_stops_where_nothing_is_finite():
-    data = prepare(integrator(4), integrator(2), length=8, seed=0)
+    data = prepare(integrator(10), integrator(3), length=8, seed=0)
     model = DVBF(data.observations, data.actions, latent_size=2, width=8, key=jax.random.key(0))
-    broken = eqx.tree_at(lambda m: m.raw_noise, model, jnp.full(1, jnp.nan))
+    broken = eqx.tree_at(lambda m: m.raw_noise, model, jnp.full(1, jnp.nan, float))
     with pytest.raises(DivergedError, match="by update 10"):
         model_training.train(
             broken,
             data.train_windows,
             data.validation_windows,
             num_updates=20,
-            batch_size=4,
+            batch_size=8,
             updates_per_call=10,
             key=jax.random.key(0),
         )

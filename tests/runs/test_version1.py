@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,15 +20,19 @@ def test_a_run_of_version_1_loads(name: str):
     run = load_run(FOLDER / name)
     expected = json.loads((FOLDER / name / "expected.json").read_text())
     state, agent = jnp.asarray(expected["state"], float), run.agent
-    np.testing.assert_allclose(agent.act(state), expected["action"], rtol=1e-5)
-    information = agent.channel.information(agent.world, state, key=jax.random.key(0))
+    np.testing.assert_allclose(eqx.filter_jit(agent.act)(state), expected["action"], rtol=1e-5)
+    information = eqx.filter_jit(agent.channel.information)(
+        agent.world, state, key=jax.random.key(0)
+    )
     # In nats: a difference of logarithms in single precision, of hardly any information.
     assert float(information) == pytest.approx(expected["information"], rel=1e-3, abs=1e-5)
     if expected["surrogate"] is None:
         assert agent.surrogate is None
     else:
         assert agent.surrogate is not None
-        assert float(agent.surrogate(state)) == pytest.approx(expected["surrogate"], rel=1e-5)
+        assert float(eqx.filter_jit(agent.surrogate)(state)) == pytest.approx(
+            expected["surrogate"], rel=1e-5
+        )
     assert run.seed == 2
     assert run.experiment.is_learnt == (name != "known")
     assert run.experiment.agent.joint == (name == "joint")

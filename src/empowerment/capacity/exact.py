@@ -94,7 +94,7 @@ def exact_landscape(
         return
     size = len(states)
     # Pad the last batch, so that all batches have the compiled shape.
-    padded = states[jnp.minimum(jnp.arange(size + -size % min(_BATCH, size)), size - 1)]
+    padded = states[np.minimum(np.arange(size + -size % min(_BATCH, size)), size - 1)]
     for first in range(0, size, _BATCH):
         batch = padded[first : first + _BATCH]
         sets = reachable(world, batch, scale, steps=steps, key=key)
@@ -163,12 +163,10 @@ def _noise(
     is_gaussian = is_absent = True
     least, most, process = np.inf, -np.inf, np.zeros(states.shape[1])
     for first in range(0, len(states), _EXAMINED_AT_ONCE):
-        part = states[first : first + _EXAMINED_AT_ONCE]
-        noise = examine_noise(
-            world,
-            jnp.repeat(part, len(plans), axis=0),
-            jnp.tile(plans, (len(part), 1, 1)),
-            key=noise_key,
+        part = np.asarray(states[first : first + _EXAMINED_AT_ONCE])
+        repeated = np.repeat(part, len(plans), axis=0), np.tile(plans, (len(part), 1, 1))
+        noise = jax.tree.map(
+            np.asarray, examine_noise(world, *map(jnp.asarray, repeated), key=noise_key)
         )
         if noise.scale.shape[1] > 2:
             raise ValueError(

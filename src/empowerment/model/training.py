@@ -52,6 +52,7 @@ class Sequences(eqx.Module):
     length: int = eqx.field(static=True)
     weights: Float[Array, " rows"] | None = None
 
+    @eqx.filter_jit
     def take(
         self, chosen: Int[Array, " chosen"]
     ) -> tuple[Float[Array, "chosen times observation"], Float[Array, "chosen steps action"]]:

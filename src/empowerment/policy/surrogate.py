@@ -200,18 +200,18 @@ def evaluate(
     key: Key,
 ) -> Float[Array, " states"]:
     """Estimate the bound of a channel at many states from a few draws each, block by block."""
-    padded = states[jnp.arange(len(states) + -len(states) % BLOCK) % len(states)]
-    keys = jax.random.split(key, len(padded))
+    repeated = np.arange(len(states) + -len(states) % BLOCK) % len(states)
+    keys = jax.random.split(key, len(repeated))
     blocks = [
         empowerment_at(
             channel,
             world,
-            padded[first : first + BLOCK],
-            keys[first : first + BLOCK],
+            states[repeated[first : first + BLOCK]],
+            jax.lax.dynamic_slice_in_dim(keys, first, BLOCK),  # One program for all blocks.
             num_samples=_NUM_SAMPLES,
             batch_size=_AT_ONCE,
         )
-        for first in range(0, len(padded), BLOCK)
+        for first in range(0, len(repeated), BLOCK)
     ]
     return jnp.concatenate(blocks)[: len(states)]
 

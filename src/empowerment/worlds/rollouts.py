@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from empowerment.distributions import Gaussian
@@ -99,6 +100,7 @@ def has_closed_form_density(world: AbstractWorld, *, steps: int, key: Key) -> bo
     return noise.is_absent or (steps == 1 and bool(noise.is_affine.all()))
 
 
+@eqx.filter_jit
 def _any_plans(actions: Box, steps: int, *, key: Key) -> Float[Array, "plans steps action"]:
     """Sample plans along which the noise of a world is examined."""
     if actions.choices:
@@ -127,7 +129,7 @@ class PerceivedNoise(eqx.Module):
     @property
     def is_absent(self) -> bool:
         """Whether there is no process noise along any plan."""
-        return not bool(jnp.any(self.process > 0))
+        return not np.any(np.asarray(self.process) > 0)
 
 
 @eqx.filter_jit
