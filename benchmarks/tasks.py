@@ -40,7 +40,7 @@ _SYSTEMS = {
         Experiment(world="pendulum", goal="angle=0.3", goal_scale=0.1), (0,), (0.3,), turns=True
     ),
     "ball by the wall": _System(
-        Experiment(world="ball", goal="x=0.5,y=5", goal_scale=0.5, agent=AgentSettings(steps=2)),
+        Experiment(world="ball", goal="x=0.5,y=5", goal_scale=0.5, agent=AgentSettings(steps=1)),
         (0, 1),
         (0.5, 5.0),
     ),
