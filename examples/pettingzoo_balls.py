@@ -2,7 +2,7 @@
 
 All agents act at random, and the script prints how often each of them touches a wall.
 
-    pip install 'empowerment[box2d,pettingzoo]'
+    pip install '.[box2d,pettingzoo]'
     python examples/pettingzoo_balls.py
 """
 

@@ -3,9 +3,12 @@
 import ast
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from empowerment import cli
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -62,6 +65,24 @@ def test_pages_have_code():
         "tutorial.md",
         "extending.md",
     }
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of the page's blocks that call `empower`, joined where they go on."""
+    text = page.read_text(encoding="utf-8")
+    shell = "".join(re.findall(r"```(?:bash|text)\n(.*?)```", text, re.DOTALL))
+    return re.findall(r"^(?:[A-Z]\w+=\S+ +)*empower (.+)", shell.replace("\\\n", " "), re.MULTILINE)
+
+
+def test_commands_are_understood():
+    assert {page.name for page in PAGES if commands(page)} >= {"README.md", "index.md"}
+    for page in PAGES:
+        for command in commands(page):
+            name, *arguments = shlex.split(command, comments=True)
+            try:
+                cli._parse(name, arguments)
+            except SystemExit:
+                pytest.fail(f"{page.name} has a command that is refused: empower {command}")
 
 
 @pytest.mark.parametrize(("equation", "path"), paper_map())
