@@ -89,9 +89,14 @@ class Comparison:
         return not before or self.real[-1].worth > max(before) + _BETTER * self.spread
 
     @property
+    def falls_behind(self) -> bool:
+        """Whether the last round imagines less than was reached before: its training failed."""
+        return self.imagined.worth < self.real[self.best].worth - _AGREE * self.spread
+
+    @property
     def is_settled(self) -> bool:
         """Whether further rounds are of no use: imagination agrees, and nothing can be improved."""
-        return self.agrees and (self.survives or not self.improves)
+        return self.agrees and (self.survives or not (self.improves or self.falls_behind))
 
 
 def compare(
