@@ -16,6 +16,7 @@ from empowerment.runs import (
     report_run,
     summarise,
 )
+from empowerment.runs.experiment import from_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,8 @@ class ReportCommand:
         if not read_manifest(folder)["finished"]:
             log(f"{UNFINISHED} It is {page}.")
             return False
-        if (folder / "evaluation.json").exists():  # A run from a log alone has none.
+        experiment, _ = from_json(read_manifest(folder)["settings"])
+        if experiment.has_environment:  # A run from a log alone is not evaluated.
             for sentence in summarise(read_evaluation(folder)):
                 log(sentence)
         refresh_manifest(folder)
