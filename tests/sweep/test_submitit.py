@@ -33,6 +33,7 @@ def test_jobs_end_or_are_lost_or_cancelled(tmp_path: Path, monkeypatch: pytest.M
     queue.submit(job(tmp_path / "3"))
     queue.close()
     assert queue.wait(0.0) == []
+    (tmp_path / "go").touch()  # It ends in any case, also where interrupts are ignored.
 
 
 def test_no_slurm_is_one_sentence(
