@@ -48,7 +48,7 @@ class DemoCommand:
         path = self.out or Path(f"{self.name}.mp4")
         if path.suffix not in _FILMS:
             raise ValueError(f"Expected the film to end in {' or '.join(_FILMS)}; got {path}.")
-        film = importlib.util.find_spec("imageio") is not None
+        film = bool(importlib.util.find_spec("imageio"))
         if film:
             check_writable(path)
         from empowerment.gallery.playing import play_exhibit  # Environments are an extra.

@@ -18,7 +18,8 @@ class _Facts:
     """The file beside a controller.
 
     Attributes:
-        title: What is to be seen, in a few words.
+        title: What it does, in a few words.
+        film: What the film shows.
         command: The command that trained it.
         seed: Random seed of the training.
         result: What is known about this preset over seeds, from docs/results.md.
@@ -26,6 +27,7 @@ class _Facts:
     """
 
     title: str
+    film: str
     command: str
     seed: int
     result: str

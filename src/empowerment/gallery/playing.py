@@ -13,6 +13,7 @@ from empowerment.data import (
     Actor,
     Episode,
     RandomActor,
+    check_named,
     close_environment,
     interval_of,
     make_environment,
@@ -82,7 +83,8 @@ def play_exhibit(
         raise ValueError(f"Expected the seed to be at least 0; got {seed}.")
     about, system = exhibit.bundle.description, system_of(exhibit.environment)
     factory = EnvFactory(exhibit.environment, about.action_repeat)
-    environment = make_environment(factory.visible if film else factory)
+    check_named(exhibit.environment, None)
+    environment = factory.visible() if film else make_environment(factory)
     spaces = spaces_of(environment, exhibit.environment)
     fps = environment.metadata.get("render_fps", _FPS) / about.action_repeat
     options: list[dict[str, Any] | None] = [None] * episodes
