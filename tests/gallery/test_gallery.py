@@ -105,8 +105,14 @@ def test_the_demo_lists(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
-def test_the_demo_plays_and_films(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / f"film{suffix}"
+def test_the_demo_plays_and_films(
+    suffix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(playing, "_STEP_LIMIT", 20)  # Drawing takes longest.
+    path = tmp_path / "new" / f"film{suffix}"
     main(["demo", "pendulum", "--out", str(path)])
     said = capsys.readouterr().err
     assert "upright in 0% of episodes (random: 0%)" in said

@@ -63,6 +63,7 @@ class DemoCommand:
             return
         from empowerment.report import write_video
 
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_video(played.frames, path, fps=played.fps)
         log(f"The film is in {path}. Trained by {exhibit.command}.")
 
