@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit slow browser-test fuzz mutants check docs bench reproduce lock clean
+.PHONY: help setup demo test lint format type unit slow browser-test fuzz mutants check docs bench reproduce lock gallery clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -107,6 +107,9 @@ UPGRADE ?=
 lock:  ## Update requirements.lock, keeping its versions (needs uv); UPGRADE=--upgrade for the newest
 	uv pip compile pyproject.toml --extra dev --extra docs --universal $(UPGRADE) \
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+gallery: setup  ## Film the controllers that come with the package, and write docs/gallery.md
+	$(BIN)/python -m benchmarks.gallery
 
 clean:  ## Remove everything that the other targets create
 	rm -rf $(VENV) site results .pytest_cache .ruff_cache .hypothesis

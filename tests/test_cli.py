@@ -359,7 +359,9 @@ def without_extras(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", ["--help", "control --help", "export --help", "data --help"])
+@pytest.mark.parametrize(
+    "words", ["--help", "demo --help", "control --help", "export --help", "data --help"]
+)
 def test_help_needs_no_jax(words: str):
     done = without_extras(*words.split())
     assert done.returncode == 0, done.stderr

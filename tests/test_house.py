@@ -35,7 +35,7 @@ LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("agent",),
     ("report",),
     ("systems",),
-    ("landscapes",),
+    ("landscapes", "gallery"),
     ("runs",),
     ("sweep",),
     ("cli",),
@@ -210,7 +210,7 @@ def test_public_names_come_when_they_are_used():
 
 
 SYSTEM_NAMES = re.compile(r"pendulum|bipedal|biped|\bballs?\b|Ball-v0|walker", re.IGNORECASE)
-GENERIC = ("agent", "report", "landscapes", "runs", "sweep", "cli")
+GENERIC = ("agent", "report", "landscapes", "gallery", "runs", "sweep", "cli")
 DATA = ("runs/presets.py",)  # Presets are data: that is where systems are chosen.
 
 

@@ -14,6 +14,7 @@ from empowerment.cli.console import fail, log
 from empowerment.errors import EXTRAS, EmpowermentError
 
 COMMANDS = {
+    "demo": ("DemoCommand", "play a controller that comes with the package"),
     "train": ("TrainCommand", "train a policy that seeks empowered states"),
     "evaluate": ("EvaluateCommand", "run a trained policy in its environment"),
     "report": ("ReportCommand", "draw a run as one page, report.html"),
@@ -91,6 +92,7 @@ def _help() -> str:
             "",
             "Compiled programs are kept in the user's cache; --no-cache does without it.",
             "See empower COMMAND --help for the options of a command. Start with",
+            "  empower demo",
             "  empower train pendulum --out runs/pendulum",
         ]
     )

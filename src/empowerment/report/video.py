@@ -1,11 +1,10 @@
-"""Video files: frames to MP4, and back."""
+"""Video files: frames to MP4 or GIF, and MP4 back to frames; imageio is imported when used."""
 
 import contextlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import imageio.v3 as iio
 import numpy as np
 from jaxtyping import UInt8
 
@@ -19,7 +18,12 @@ _MULTIPLE = 16
 def write_video(
     frames: UInt8[np.ndarray, "frames height width 3"], path: Path, *, fps: float
 ) -> None:
-    """Write frames to an MP4 file, cropped to a size that every player supports."""
+    """Write frames to a GIF or MP4 file; MP4 is cropped to a size that every player supports."""
+    import imageio.v3 as iio
+
+    if path.suffix == ".gif":
+        iio.imwrite(path, frames, plugin="pillow", duration=1000 / fps, loop=0)
+        return
     high, wide = (side // _MULTIPLE * _MULTIPLE for side in frames.shape[1:3])
     top, left = (frames.shape[1] - high) // 2, (frames.shape[2] - wide) // 2
     with _ffmpeg():
@@ -28,7 +32,9 @@ def write_video(
 
 
 def read_video(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], float]:
-    """Read the frames of a video and its frames per second."""
+    """Read the frames of an MP4 file and its frames per second."""
+    import imageio.v3 as iio
+
     with _ffmpeg():
         about = iio.immeta(path, plugin="FFMPEG")
         return iio.imread(path, plugin="FFMPEG"), float(about["fps"])
