@@ -15,6 +15,9 @@ FALSE_ALARMS_PER_STEP = 1e-4
 """Default of the rate of false alarms."""
 
 _WEIGHT, _RUNNING, _SETTLING = 0.1, 3, 10
+_MOST = 25.0
+"""Square that counts at most, of five times the spread: of rare contacts, ends and glitches."""
+
 _LEAST_STEPS = 200
 """Recorded steps below which there is no monitor."""
 
@@ -27,8 +30,13 @@ _LEAST_SPREAD = 1e-3
 _LARGEST_SPREAD = 1e6
 """Spread, in the same units, of a model that has not learnt what is observed."""
 
-_LEAST_THRESHOLD = 1.0
-"""Mean of the squares that the statistic smooths."""
+_LEAST_THRESHOLD, _LARGEST_THRESHOLD = 4.0, 20.0
+"""Above the first a single observation of any size is no alarm, beyond usual ones; above the second
+what is usual is not to be told from what is not."""
+
+_QUANTILE, _NORMAL_QUANTILE = 0.9, 1.6449
+"""The spread is from this quantile of the sizes of innovations, as of normal ones: it does not
+depend on how large the rare large ones are."""
 
 Rows = Float[np.ndarray, "rows _"]
 
@@ -73,20 +81,24 @@ def with_monitor(
         scale = {"innovations.scale": spread.astype(np.float32)}
         return Bundle(about, {**bundle.arrays, **decoder, **scale})
 
-    limits = MonitorLimits(1.0, 1.0, 1, _WEIGHT, _RUNNING, _SETTLING)
+    limits = MonitorLimits(1.0, 1.0, 1, _MOST, _WEIGHT, _RUNNING, _SETTLING)
     unscaled = build(limits, np.ones(size))
     runs = [_innovations(unscaled, *episode) for episode in episodes]
     num_steps = sum(map(len, runs))
     if num_steps < _LEAST_STEPS:
         return bundle
-    spread = np.sqrt(np.mean(np.square(np.concatenate(runs)), axis=0))
+    sizes = np.abs(np.concatenate(runs))
+    spread = np.quantile(sizes, _QUANTILE, axis=0) / _NORMAL_QUANTILE
     spread = np.maximum(spread, _LEAST_SPREAD)
     if not (spread <= _LARGEST_SPREAD).all():
         return bundle
     peaks = np.sort(np.concatenate([_peaks(run / spread, limits) for run in runs]))[::-1]
     order = max(int(rate * (num_steps + _BLOCK)), 1)
     stated = order / (num_steps + _BLOCK)
-    threshold = max(float(peaks[order - 1]), _LEAST_THRESHOLD) * max(stated / rate, 1.0) ** 0.5
+    proven = max(float(peaks[order - 1]), _LEAST_THRESHOLD)
+    if proven > _LARGEST_THRESHOLD:
+        return bundle
+    threshold = min(proven * max(stated / rate, 1.0) ** 0.5, _LARGEST_THRESHOLD)
     limits = replace(limits, threshold=threshold, false_alarms_per_step=stated, num_steps=num_steps)
     return build(limits, spread)
 

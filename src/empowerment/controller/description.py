@@ -24,13 +24,14 @@ class MonitorLimits:
     """When observations are so unlike what the model expects that the controller has to stop.
 
     The statistic is the largest axis of the squared innovation in units of its spread, each axis
-    smoothed exponentially over time.
+    smoothed exponentially over time. Squares are limited, so that it needs more than one.
 
     Attributes:
         threshold: Value of the statistic above which observations are unfamiliar.
         false_alarms_per_step: Bound on the probability of a false alarm per step, on data such as
             it was calibrated on.
         num_steps: Number of recorded steps that it was calibrated on.
+        most: Square that counts at most.
         weight: Weight of the latest step in the smoothed square.
         running: Number of consecutive unfamiliar steps that is a fault.
         settling: Number of observations after the start that are not judged.
@@ -39,6 +40,7 @@ class MonitorLimits:
     threshold: float
     false_alarms_per_step: float
     num_steps: int
+    most: float
     weight: float
     running: int
     settling: int
@@ -48,6 +50,10 @@ class MonitorLimits:
         if not (_is_number(self.threshold) and self.threshold > 0):
             raise ValueError(
                 f"Expected the threshold to be a number above zero; got {self.threshold!r:.80}."
+            )
+        if not (_is_number(self.most) and self.most > self.threshold):
+            raise ValueError(
+                f"Expected most to be a number above the threshold; got {self.most!r:.80}."
             )
         for what in ("false_alarms_per_step", "weight"):
             value = getattr(self, what)

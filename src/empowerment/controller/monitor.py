@@ -1,7 +1,5 @@
 """Monitor of the model: whether observations are what the filter expects of them."""
 
-import math
-
 import numpy as np
 from jaxtyping import Float
 
@@ -14,11 +12,6 @@ from empowerment.controller.numpy_engine import Chain
 _AFTER_MISSING = 2
 """Observations that are not judged after each that was missing, up to those at the start: without
 measurements the prediction becomes worse."""
-
-_MOST = 4.0
-"""Square of an innovation that counts at most, in units of the threshold: with a weight of a tenth
-it takes three observations in a row, so that one alone is no alarm, whatever its size, unless it
-throws the filter off."""
 
 
 class Innovations:
@@ -49,19 +42,21 @@ class Innovations:
 
 
 class Smoothed:
-    r"""Squared innovations, smoothed over time: $l \leftarrow l + w (e^2 - l)$ on each axis.
+    r"""Squared innovations of each axis, smoothed over time.
+
+    $l \leftarrow l + w\, (\min(e^2, m) - l)$, where $e$ is the innovation, $m$ the largest square
+    that counts, and $w$ the weight.
 
     Args:
         limits: Says how.
         size: Number of axes of an observation.
-        most: Square that counts at most.
 
     Attributes:
         levels: The smoothed squares; they begin with zero.
     """
 
-    def __init__(self, limits: MonitorLimits, size: int, most: float = math.inf):
-        self._weight, self._settling, self._most = limits.weight, limits.settling, most
+    def __init__(self, limits: MonitorLimits, size: int):
+        self._weight, self._settling, self._most = limits.weight, limits.settling, limits.most
         self.levels = np.zeros(size)
         self.clear()
 
@@ -105,7 +100,7 @@ class Monitor:
         assert limits is not None
         self._names = bundle.description.observation_names
         self._innovations = Innovations(bundle, engine)
-        self._smoothed = Smoothed(limits, len(self._names), _MOST * limits.threshold)
+        self._smoothed = Smoothed(limits, len(self._names))
         self._threshold, self._running = limits.threshold, limits.running
         self.clear()
 
