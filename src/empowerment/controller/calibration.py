@@ -56,8 +56,8 @@ def with_monitor(
     their $N$ maxima in a share of $k / (N + 1)$ of new blocks, whatever its distribution. The
     threshold is that of the largest $k$ that the rate allows. Where there are too few steps even
     for $k = 1$, the stated rate is that of $k = 1$, and the threshold is raised by the square root
-    of its ratio to the rate that is wanted: enough for any tail that falls at least as the inverse
-    square, as of squares with two moments.
+    of its ratio to the rate that is wanted, as for a tail that falls as the inverse square, but at
+    most to 20: the raise is for safety, and no rate is claimed for it.
 
     Args:
         bundle: A controller bundle with a filter.
@@ -68,7 +68,7 @@ def with_monitor(
 
     Returns:
         The bundle with a monitor; without one if there are fewer than 200 recorded steps to judge,
-        or the model has not learnt what is observed.
+        or what is usual is as far from the model as what a monitor is to find.
     """
     size = bundle.description.observation_size
 
