@@ -28,7 +28,7 @@ def to_version_1(folder: Path, **others: Any) -> None:
     """Rewrite a manifest as version 1 had it, and add other fields."""
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["least_scale"], manifest["log_scales"], manifest["choices"]
-    del manifest["uniform_share"], manifest["bound_error"]
+    del manifest["uniform_share"], manifest["bound_error"], manifest["monitor"]
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     manifest |= {"format": VERSION_1, "num_first": manifest.pop("num_initial"), "sha256": digest}
     manifest |= others
@@ -49,7 +49,7 @@ def test_version_2_is_still_read(tmp_path: Path):
     write_bundle(filter_bundle(), tmp_path)
     newer = read_bundle(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
-    del manifest["choices"], manifest["uniform_share"], manifest["bound_error"]
+    del manifest["choices"], manifest["uniform_share"], manifest["bound_error"], manifest["monitor"]
     manifest["format"] = "empowerment controller, version 2"
     manifest["sha256"] = hashlib.sha256((tmp_path / WEIGHTS).read_bytes()).hexdigest()
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
@@ -63,7 +63,7 @@ def test_version_3_is_still_read_and_has_no_bound(tmp_path: Path):
     write_bundle(filter_bundle(), tmp_path)
     newer = read_bundle(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
-    del manifest["bound_error"], manifest["sha256"]
+    del manifest["bound_error"], manifest["monitor"], manifest["sha256"]
     manifest["format"] = "empowerment controller, version 3"
     digest = hashlib.sha256((tmp_path / WEIGHTS).read_bytes() + encode(manifest)).hexdigest()
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "sha256": digest}))

@@ -15,6 +15,7 @@ from empowerment.agent.evaluation import (
     states_of as states_of,
     step_limit as step_limit,
 )
+from empowerment.agent.monitor import monitored as monitored
 from empowerment.agent.reality import (
     Comparison as Comparison,
     Outcome as Outcome,

@@ -57,6 +57,9 @@ class ControlCommand:
     max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
     """Maximal change of an action from one cycle to the next; not for discrete actions."""
 
+    monitor: bool = True
+    """Stop where observations are not what the model expects, if the run has such a monitor."""
+
     record: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """File for the last hundred steps upon a fault; by default fault.json in the run folder."""
 
@@ -88,6 +91,7 @@ class ControlCommand:
         safety = Safety(
             interval=1 / rate,
             max_change=self.max_change,
+            monitor=self.monitor,
             record=self.record or self.folder / "fault.json",
         )
         environment = make_environment(name)

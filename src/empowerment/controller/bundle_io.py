@@ -24,11 +24,11 @@ _FORMAT_1 = "empowerment controller, version 1"
 _WEIGHTS_ALONE = (_FORMAT_1, _FORMAT_2)
 """Versions whose SHA-256 is that of the weights alone."""
 
-_NO_BOUND: dict[str, Any] = {"bound_error": None}
-_NO_CHOICES: dict[str, Any] = {"choices": [], "uniform_share": 0.0, **_NO_BOUND}
+_BEFORE_4: dict[str, Any] = {"bound_error": None, "monitor": None}
+_NO_CHOICES: dict[str, Any] = {"choices": [], "uniform_share": 0.0, **_BEFORE_4}
 _LEFT_OUT: dict[str, dict[str, Any]] = {
     FORMAT: {},
-    _FORMAT_3: _NO_BOUND,
+    _FORMAT_3: _BEFORE_4,
     _FORMAT_2: _NO_CHOICES,
     _FORMAT_1: {**_NO_CHOICES, "least_scale": 1e-3, "log_scales": [-4.0, 1.0]},
 }
@@ -158,6 +158,7 @@ def from_json(text: bytes, data: bytes, path: Path) -> Description:
             f"{', '.join(odd)}."
         )
     fields |= later
+    fields.setdefault("monitor", None)  # The first bundles of version 4 had no such field.
     size = convert(fields.pop("bytes", None), int, what=f"{_WHAT} with bytes", source=path)
     if len(data) != size:
         raise ValueError(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from empowerment.controller.bundle import Bundle, Description
 from empowerment.controller.bundle_io import read_bundle
 from empowerment.controller.engine import AbstractEngine
+from empowerment.controller.monitor import Monitor
 from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.controller.safety import Recorder, Safety, Watchdog, largest_change, safe_action
 from empowerment.controller.sb3 import Predictor, read_numbers
@@ -50,6 +51,9 @@ class Controller:
         self._max_missing = safety.max_missing
         self._max_change = largest_change(safety, bundle)
         self._watchdog = None if safety.interval is None else Watchdog(safety)
+        self._monitor = None
+        if safety.monitor and bundle.description.monitor is not None:
+            self._monitor = Monitor(bundle, self._engine)
         self._recorder = Recorder(bundle, self._engine, safety.record)
         self._shape = (bundle.description.observation_size,)
         self._predictor: Predictor | None = None
@@ -151,6 +155,8 @@ class Controller:
         self._done = self._safe
         if self._watchdog is not None:
             self._watchdog.clear()
+        if self._monitor is not None:
+            self._monitor.clear()
 
     def step(self, observation: Any) -> Float[np.ndarray, " action"]:
         """Return the action for an observation.
@@ -189,15 +195,22 @@ class Controller:
             usable = self._take_slowly(observation)
         if self._fault is not None:
             return self._safe.copy()
+        found = None
         if usable:
             self._missing = 0
+            if self._monitor is not None:
+                found = self._monitor.judge(engine.observation)
         else:
+            if self._monitor is not None:
+                self._monitor.miss()
             self.num_missing += 1
             self._missing += 1
             if self._missing >= self._max_missing:
-                recorder.note(now, usable=usable)
-                self._stop(f"{self._missing} observations running were missing", now)
-                return self._safe.copy()
+                found = f"{self._missing} observations running were missing"
+        if found is not None:
+            recorder.note(now, usable=usable)
+            self._stop(found, now)
+            return self._safe.copy()
         if self._max_change is not None:
             self._limit_change(recorder.place)
         recorder.note(now, usable=usable)

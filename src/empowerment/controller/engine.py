@@ -31,6 +31,8 @@ class AbstractEngine(abc.ABC):
         observations: Ring buffer of observations, and a spare row.
         memories: Ring buffer of memories, and a spare row.
         rows: Rows of `observations`.
+        predicted: The filter's state as it was predicted in the last step, before the measurement;
+            there is no prediction in the first step.
     """
 
     name: str
@@ -44,6 +46,7 @@ class AbstractEngine(abc.ABC):
         # Views are created in advance: creating one takes as long as filling it.
         self.rows, self._memory_rows = list(self.observations), list(self.memories)
         self.observation = self.rows[0]
+        self.predicted = np.zeros(size, np.float32)
         self.action[:] = self._idle = bundle.idle
         self._latent, self._relative = self._full[1 : 1 + size], self._full[1 + size : -1]
         self._low, self._high = bundle.limits

@@ -34,6 +34,8 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
       angles as cosine and sine.
     - `bound`, if it is there, takes the same input as the policy, but of the nearest state in the
       region of the fit.
+    - `decoder`, if it is there, returns the expected observation, minus the offset, in units of the
+      spread of innovations.
     - A sigmoid becomes a tanh of half its argument.
 
     Args:
@@ -54,6 +56,11 @@ def fold(bundle: Bundle, *, scales: bool = False) -> dict[str, list[Layer]]:
         networks["policy"][-1] = (weight[:size], bias[:size], activation)
     arrays = {name: array.astype(float) for name, array in bundle.arrays.items()}
     if about.latent_size:
+        if about.monitor is not None:
+            weight, bias, activation = networks["decoder"][-1]
+            per_spread = 1 / arrays["innovations.scale"]
+            scaled = weight * per_spread[:, None], bias * per_spread, activation
+            networks["decoder"][-1] = scaled
         none, factor = np.zeros(about.latent_size), np.ones(about.latent_size)
         per_scale = 1 / arrays["observations.scale"]
         _scale_inputs(networks["measurement"], 0 * per_scale, per_scale)

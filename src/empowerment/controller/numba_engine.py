@@ -43,8 +43,9 @@ class NumbaEngine(AbstractEngine):
     name = "numba"
 
     def __init__(self, bundle: Bundle):
-        self._arena, self._layout, buffers = _allocate(bundle)
+        self._arena, self._layout, (scratch, *buffers) = _allocate(bundle)
         super().__init__(bundle, buffers)
+        self.predicted = scratch[: self._size]
         self._first = NumpyEngine(bundle, buffers)
         # Compile now rather than in the first cycle.
         _step(self._arena, self._layout, NUM_KEPT, _STEP)
@@ -78,7 +79,7 @@ def _allocate(bundle: Bundle) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]
     """Put weights and buffers into one array: each argument of a compiled function costs time.
 
     Returns:
-        The array, its layout, and the buffers as views.
+        The array, its layout, and as views the scratch and the buffers.
     """
     about, folded = bundle.description, fold(bundle)
     table, parts, place = [], [], 0
@@ -115,7 +116,7 @@ def _allocate(bundle: Bundle) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]
         *(about.choices or [0] * about.action_size),
         *np.ravel(table),
     ]
-    return arena, np.array(layout, np.int64), views[1:]
+    return arena, np.array(layout, np.int64), views
 
 
 @_compile

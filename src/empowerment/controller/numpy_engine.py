@@ -46,9 +46,9 @@ class NumpyEngine(AbstractEngine):
         if about.latent_size:
             self._make_filter(bundle, folded)
             columns = self._inputs.size
-            self._policy = _Chain(folded["policy"], outputs, columns, inputs=self._inputs)
+            self._policy = Chain(folded["policy"], outputs, columns, inputs=self._inputs)
         else:
-            self._policy = _Chain(folded["policy"], outputs)
+            self._policy = Chain(folded["policy"], outputs)
             self._make_features(bundle)
 
     def step(self, place: int) -> bool | None:
@@ -135,22 +135,21 @@ class NumpyEngine(AbstractEngine):
         self._change, self._raw_scales = output[:size], output[size : 3 * size]
         self._measured = output[3 * size :]
         self._own, self._other = output[size : 2 * size], output[2 * size : 3 * size]
-        self._transition = _Chain(
+        self._transition = Chain(
             folded["transition"], output[: 2 * size], self._inputs.size, inputs=self._inputs
         )
-        self._measurement = _Chain(swapped(folded["measurement"]), output[2 * size :])
+        self._measurement = Chain(swapped(folded["measurement"]), output[2 * size :])
         self._shifted = self._measurement.inputs[:-1]
-        self._predicted = np.empty(size, np.float32)
         self._zeros = np.zeros(2 * size, np.float32)
         self._least = np.full(2 * size, bundle.description.least_scale, np.float32)
         self._least_square = self._least**2
-        self._start = _Chain(folded["start"], self._latent)
-        self._recognition = _Chain(folded["recognition"], self._start.inputs[:-1])
+        self._start = Chain(folded["start"], self._latent)
+        self._recognition = Chain(folded["recognition"], self._start.inputs[:-1])
 
     def _advance(self, *, seen: bool) -> None:
         """Predict, and combine with the measurement: the product of two Gaussians."""
         self._transition.run()
-        predicted, latent = self._predicted, self._latent
+        predicted, latent = self.predicted, self._latent
         if self._residual:
             np.add(latent, self._change, predicted)
         else:
@@ -209,7 +208,7 @@ _ZERO = np.float32(0)
 _IN_PLACE = {"identity": None, "relu": _relu, "tanh": np.tanh}
 
 
-class _Chain:
+class Chain:
     """A network whose layers write into the inputs of the next; the last input is a one (bias).
 
     Args:

@@ -35,6 +35,8 @@ class Safety:
         window: Number of cycles in the window.
         max_change: Largest change of an action per step, one number or one per axis; None for no
             limit, as for discrete actions. The safe action is not limited.
+        monitor: Whether it is a fault that observations are not what the model expects, if the
+            bundle has a monitor, see `MonitorLimits`.
         record: File for the last hundred steps before the first fault; None for no record.
     """
 
@@ -45,6 +47,7 @@ class Safety:
     late_share: float = 0.1
     window: int = 50
     max_change: float | Sequence[float] | None = None
+    monitor: bool = True
     record: Path | None = None
 
     def __post_init__(self):

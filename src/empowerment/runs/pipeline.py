@@ -15,7 +15,7 @@ from empowerment.agent import (
     train_stages,
     with_steps,
 )
-from empowerment.controller import write_bundle
+from empowerment.controller import Bundle, write_bundle
 from empowerment.data import (
     Episode,
     Trajectories,
@@ -47,6 +47,7 @@ from empowerment.runs.loading import (
 )
 from empowerment.runs.log_support import write_support
 from empowerment.runs.models import train_model
+from empowerment.runs.monitoring import add_monitor, describe_monitor
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.stage import RunHooks
 from empowerment.systems import System, system_of
@@ -102,7 +103,9 @@ def train_run(
             if given is not None:
                 given.save(data_path(folder, 0))
             agent, kept = _train_rounds(run, experiment, seed, progress)
-        _write_controller(experiment, agent, folder)
+        bundle = _write_controller(experiment, agent, folder, number=kept, seed=seed)
+        if agent.model is not None:
+            log(describe_monitor(bundle))
         if not experiment.has_environment:
             log(write_support(experiment, agent, folder, seed))
         run.write_manifest(finished=True)
@@ -223,8 +226,10 @@ def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> 
     collected.save(path)
 
 
-def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path) -> None:
-    """Write the controller bundle of a run."""
+def _write_controller(
+    experiment: Experiment, agent: TrainedAgent, folder: Path, *, number: int, seed: int
+) -> Bundle:
+    """Write the controller bundle of a run, and return it."""
     environment = None
     if not experiment.has_environment:
         stated = Trajectories.load(data_path(folder, 0)).about.get("interval")
@@ -245,4 +250,7 @@ def _write_controller(experiment: Experiment, agent: TrainedAgent, folder: Path)
         interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
         action_repeat=experiment.action_repeat,
     )
+    if agent.model is not None:
+        bundle = add_monitor(bundle, agent.model, experiment, folder, number=number, seed=seed)
     write_bundle(bundle, folder)
+    return bundle

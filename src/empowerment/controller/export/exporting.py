@@ -39,7 +39,8 @@ def export(
 
     A step maps an observation and a state to an action and the next state. A state of zeros
     restarts the controller; an observation that is not finite counts as missing. Action limits
-    are enforced; the other safety functions are exported to C only.
+    are enforced; the other safety functions are exported to C only, but for the monitor of the
+    model, which is not exported.
 
     Args:
         bundle: The controller bundle.
@@ -65,7 +66,8 @@ def export(
     if with_empowerment:
         bundle.check_bound()
     else:
-        bundle = _without_bound(bundle)
+        bundle = _without(bundle, "bound", bound_error=None)
+    bundle = _without(bundle, "decoder", "innovations", monitor=None)
     if format == "c":
         files, step = _c(bundle, path, safety or Safety())
         validation = validate(bundle, step)
@@ -78,12 +80,12 @@ def export(
     return validation, list(files)
 
 
-def _without_bound(bundle: Bundle) -> Bundle:
-    """Return the controller alone, as earlier versions exported it."""
+def _without(bundle: Bundle, *parts: str, **fields: None) -> Bundle:
+    """Return a bundle without some parts, and without the fields that describe them."""
     about = bundle.description
-    networks = {name: layers for name, layers in about.networks.items() if name != "bound"}
-    arrays = {name: a for name, a in bundle.arrays.items() if not name.startswith("bound.")}
-    return Bundle(replace(about, networks=networks, bound_error=None), arrays)
+    networks = {name: layers for name, layers in about.networks.items() if name not in parts}
+    arrays = {name: a for name, a in bundle.arrays.items() if name.partition(".")[0] not in parts}
+    return Bundle(replace(about, networks=networks, **fields), arrays)
 
 
 def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], CompiledC]:
