@@ -48,7 +48,7 @@ class AgentSettings:
     """Number of updates over which beta goes linearly from first to last."""
 
     critic: bool = True
-    """Learn a value function of what follows the horizon."""
+    """Whether to learn a value function of what follows the horizon."""
 
     discount: float = 0.995
     """Discount per step, with a critic."""

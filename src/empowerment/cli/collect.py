@@ -16,9 +16,10 @@ from empowerment.files import check_writable
 class CollectCommand:
     """Act in a Gymnasium environment and store observations and actions.
 
-    Observations and actions must be vectors of numbers (Box spaces). The data are the same for
-    any number of workers on any backend. A worker that dies or hangs is restarted; an episode that
-    hangs, or in which a worker dies twice, is dropped.
+    Observations are vectors of numbers, discrete, or dictionaries and tuples of these; actions are
+    vectors of numbers within limits, or discrete. The data are the same for any number of workers
+    on any backend. A worker that dies or hangs is restarted; an episode that hangs, or in which a
+    worker dies twice, is dropped.
 
     Try `empower collect Pendulum-v1 --steps 10000 --out pendulum.npz`, or an environment of your
     own: `empower collect my_module:Mine-v0 --steps 10000 --out mine.npz`.

@@ -58,7 +58,8 @@ class ControlCommand:
     """Maximal change of an action from one cycle to the next; not for discrete actions."""
 
     monitor: bool = True
-    """Stop where observations are not what the model expects, if the run has such a monitor."""
+    """Whether to stop where observations are not what the model expects, if the run has such a
+    monitor."""
 
     record: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """File for the last hundred steps upon a fault; by default fault.json in the run folder."""

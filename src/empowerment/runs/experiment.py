@@ -61,8 +61,8 @@ class Experiment:
     """What counts as perceived in a learnt world: observations, or states as in the paper."""
 
     process_noise: bool = True
-    """Count the noise of a learnt transition. Where a system is nearly deterministic, most of it
-    is model error rather than noise."""
+    """Whether to count the noise of a learnt transition. Where a system is nearly deterministic,
+    most of it is model error rather than noise."""
 
     resolution: float | None = None
     """Scale of the noise on what is perceived; by default the world's own. In a learnt world it
