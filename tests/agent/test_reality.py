@@ -123,6 +123,10 @@ def test_what_a_task_pays_stays_where_an_episode_has_ended(agent: TrainedAgent):
     found = compare(alone, [lasting], can_end=True, seed=0)
     assert found.imagined.gain == pytest.approx(0.0, abs=0.05)
     assert not found.survives  # There may be more to gain.
+    without = replace(agent, task=Task(bright, 0.0))
+    assert compare(without, [lasting], can_end=True, seed=0) == compare(
+        agent, [lasting], can_end=True, seed=0
+    )
 
 
 def outcome(value: float) -> Outcome:

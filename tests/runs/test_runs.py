@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from empowerment.controller import read_bundle
 from empowerment.controller.bound import BoundTracker
 from empowerment.controller.reward import EmpowermentReward
 from empowerment.runs import PRESETS, Experiment, load_agent, load_run, train_run
+from empowerment.runs.experiment import from_json, to_json
 from empowerment.runs.folder import hashes, open_run, read_manifest
 
 TINY = Experiment(
@@ -291,3 +293,26 @@ def test_interrupted_by_the_keyboard(tmp_path: Path):
     assert "Traceback" not in rest
     saved = (tmp_path / "run" / "checkpoints").glob("policy-*.json")
     assert max(int(path.stem.rsplit("-", 1)[1]) for path in saved) >= reported
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"goal": "angle"}, "a number to each"),
+        ({"goal": "angle=1", "goal_scale": 0.0}, "positive and finite"),
+        ({"goal": "angle=1", "task_weight": -1.0}, "at least 0"),
+        ({"goal": "angle=1", "task_weight": math.inf}, "finite, or alone"),
+        ({"task_weight": 2.0}, "a goal for"),
+        ({"goal_scale": 2.0}, "a goal for"),
+    ],
+)
+def test_goals_that_cannot_be_are_refused(change: dict, complaint: str):
+    with pytest.raises(ValueError, match=complaint):
+        Experiment(world="pendulum", **change).check()
+
+
+def test_a_goal_survives_the_manifest():
+    given = Experiment(world="pendulum", goal="angle=0.3", task_weight="alone")
+    found, _ = from_json(json.loads(json.dumps(to_json(given, 0))))
+    assert found == given
+    assert found.weight == math.inf

@@ -1,7 +1,7 @@
 """What an agent imagined against what really happened, and which round of training to keep."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from empowerment.agent.evaluation import bounds_at, states_of, task_rewards
 from empowerment.agent.training import TrainedAgent
 from empowerment.data import Episode
-from empowerment.policy import Policy, Task
+from empowerment.policy import Policy, Task, counted
 from empowerment.types import Key, Scalar, State
 from empowerment.worlds import Bounded
 
@@ -114,6 +114,7 @@ def compare(
         can_end: Whether episodes of random actions end.
         seed: Random seed.
     """
+    agent = replace(agent, task=counted(agent.task))
     longest = max(path.length for paths in rounds for path in paths)
     filtered = [_filtered(agent, paths) for paths in rounds]
     real = [

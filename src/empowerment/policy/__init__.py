@@ -19,6 +19,7 @@ from empowerment.policy.surrogate import (
 from empowerment.policy.task import (
     Goal as Goal,
     Task as Task,
+    counted as counted,
     make_goal as make_goal,
     parse_goal as parse_goal,
 )

@@ -15,7 +15,7 @@ from empowerment.policy.base import Bound, rollout
 from empowerment.policy.refinement import NUM_PLACES, Refinement, begin, refine
 from empowerment.policy.starts import candidates, rank
 from empowerment.policy.surrogate import CLOSE, Fit
-from empowerment.policy.task import Task
+from empowerment.policy.task import Task, counted
 from empowerment.policy.training import CHUNK, Agent, any_starts, init, step
 from empowerment.types import Key, Scalar
 from empowerment.worlds import AbstractWorld
@@ -111,8 +111,7 @@ def train_policy(
         DivergedError: If any diagnostic is not finite.
     """
     total = len(betas)
-    if task is not None and task.weight == 0:
-        task = None
+    task = counted(task)
     if isinstance(bound, Fit) and channel is None:
         raise ValueError("Expected the channel that a fit is refined to; got none.")
     if total % updates_per_call:

@@ -57,6 +57,11 @@ class Task(eqx.Module):
         return np.asarray(jax.vmap(self.reward)(*pairs))
 
 
+def counted(task: Task | None) -> Task | None:
+    """Return a task that has weight, or none: without weight all is as without a task."""
+    return None if task is None or task.weight == 0 else task
+
+
 class Goal(eqx.Module):
     r"""A reward for being at a place, on some of the perceived columns.
 

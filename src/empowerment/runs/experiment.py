@@ -154,8 +154,14 @@ class Experiment:
                 "Expected an environment to collect data of further rounds in; got none. Name one "
                 "by --env."
             )
+        if self.goal is None and (self.goal_scale, self.task_weight) != (1.0, 1.0):
+            raise ValueError("Expected a goal for goal_scale and task_weight; got none.")
         if self.goal is not None:
-            self.task(list(parse_goal(self.goal)))
+            self.task(list(parse_goal(self.goal)))  # Raises if it cannot be.
+            if self.task_weight != "alone" and not math.isfinite(self.task_weight):
+                raise ValueError(
+                    f"Expected task_weight to be finite, or alone; got {self.task_weight}."
+                )
         if self.resolution is not None and not 0 <= self.resolution < float("inf"):
             raise ValueError(
                 f"Expected the resolution to be at least 0 and finite; got {self.resolution}."
