@@ -101,7 +101,7 @@ def _compared(folder: Path, rounds: int) -> str:
 def _steps(folder: Path, rounds: int) -> int:
     """Count the environment steps of all data up to a round."""
     data = [Trajectories.load(data_path(folder, number)) for number in range(rounds + 1)]
-    return _PRESET.action_repeat * sum(each.num_transitions for each in data)
+    return _PRESET.num_repeats * sum(each.num_transitions for each in data)
 
 
 def main() -> None:

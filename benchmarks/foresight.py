@@ -19,7 +19,7 @@ from empowerment.model import DVBF, Filter, predict
 from empowerment.runs import PRESETS, load_run, read_manifest
 
 _SETTINGS = PRESETS["balls"].experiment
-_ROOM = EnvFactory(BALLS, _SETTINGS.action_repeat)
+_ROOM = EnvFactory(BALLS, _SETTINGS.num_repeats)
 _DIAMETER = 2 * RADIUS
 _APART, _ALONE = 1.1 * _DIAMETER, 2 * _DIAMETER
 """Distances above which two balls are not yet in contact, and above which a ball is alone."""

@@ -11,7 +11,7 @@ from empowerment.agent.settings import AgentSettings
 from empowerment.distributions import Gaussian, Uniform
 from empowerment.policy import Agent, Critic, Policy, objective, train_policy
 from empowerment.policy.base import Choice
-from empowerment.policy.objective import choice_cost
+from empowerment.policy.objective import choice_cost, imagine, returns, surprises
 from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, Box, discrete
 
@@ -110,6 +110,47 @@ def test_the_gradient_of_sampled_actions_is_that_of_the_sum(getkey, monkeypatch)
     error = sampled.std(axis=0) / np.sqrt(len(keys))
     np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - exact), 4.5 * error + 1e-6)
     assert float(jnp.abs(exact).max()) > 10 * float(error.max())
+
+
+@pytest.mark.statistical
+def test_with_surprises_the_gradient_is_that_of_the_returns_whatever_the_critic(getkey):
+    """A critic that knows nothing: beyond ten steps, at half the weight each, nothing counts."""
+    policy, state, beta, half = policy_of(getkey()), jnp.ones(2), jnp.array(20.0), 0.5
+    critic = eqx.tree_at(
+        lambda c: c.network.layers[-1].weight, critic_of(getkey()), replace_fn=lambda w: 5 * w
+    )
+    count, options = 3000, {"beta": beta, "discount": half, "critic": critic}
+
+    @jax.jit
+    def follow(state: State, key: Key):
+        starts = jnp.broadcast_to(state, (count, 2))
+        outcomes = imagine(policy, Valley(), WORLD, starts, horizon=10, key=key)
+        return outcomes, jax.vmap(lambda o: returns(o, trace=1.0, **options))(outcomes)
+
+    def slope(log_probs_of):
+        return np.asarray(eqx.filter_jacrev(log_probs_of)(policy).network.layers[-1].bias)
+
+    outcomes, found = follow(state, getkey())
+    after = jax.vmap(lambda *each: surprises(*each, discount=half, critic=critic))(outcomes, found)
+    of_taken = slope(lambda p: jax.vmap(p(state).log_prob)(outcomes.actions[:, 0]))
+    foreseen = slope(lambda p: -choice_cost(p, Valley(), WORLD, state, key=getkey(), **options))
+    each = foreseen + of_taken * np.asarray(after)[:, :1]
+
+    truth, choice = (
+        -half / beta * slope(lambda p: p(state).divergence_from_uniform()),
+        policy(state),
+    )
+    for action in WORLD.actions.all_choices():
+        transition = WORLD.world.transition(state, action)
+        later = np.asarray(follow(transition.mean, getkey())[1])[:, 0].mean()
+        value = half * Valley().information(WORLD, transition.mean, key=getkey()) + half * later
+        of_action = slope(lambda p, action=action: p(state).log_prob(action))
+        truth = truth + float(jnp.exp(choice.log_prob(action)) * value) * of_action
+
+    error = each.std(axis=0) / np.sqrt(count)
+    tolerance = 4.5 * error.max() + 3e-3
+    np.testing.assert_allclose(each.mean(axis=0), truth, atol=tolerance)
+    assert np.abs(foreseen - truth).max() > 2 * tolerance
 
 
 def test_the_policy_goes_where_the_bound_is_high(getkey):

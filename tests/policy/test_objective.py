@@ -35,6 +35,7 @@ def outcome_of(key) -> Outcome:
         jax.random.normal(state_key, (5, 2)),
         jax.random.uniform(bound_key, (5,)),
         jax.random.uniform(divergence_key, (4,)),
+        jnp.zeros((4, 1)),
     )
 
 
@@ -87,7 +88,7 @@ def test_a_constant_bound_is_worth_itself(getkey):
         critic_of(getkey()),
         replace_fn=jnp.zeros_like,
     )
-    outcome = Outcome(jnp.zeros((5, 2)), jnp.full(5, 0.4), jnp.zeros(4))
+    outcome = Outcome(jnp.zeros((5, 2)), jnp.full(5, 0.4), jnp.zeros(4), jnp.zeros((4, 1)))
     beta = jnp.array(1.0)
     found = returns(outcome, beta=beta, discount=DISCOUNT, trace=0.5, critic=critic)
     np.testing.assert_allclose(np.asarray(found), 0.4, rtol=1e-5)

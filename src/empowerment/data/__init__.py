@@ -17,6 +17,7 @@ from empowerment.data.episodes import (
     run_episode as run_episode,
 )
 from empowerment.data.imports import from_arrays as from_arrays
+from empowerment.data.pace import repeat_of as repeat_of
 from empowerment.data.readers import (
     READERS as READERS,
     LogOptions as LogOptions,

@@ -27,12 +27,14 @@ class Outcome(eqx.Module):
         states: The visited states, start included: one more than actions.
         bounds: The bound at each of these states, in nats.
         divergences: The divergence of the policy from its prior, at each state but the last.
+        actions: The actions, before the squash.
         with_task: What each action gains, where there is a task.
     """
 
     states: Float[Array, "*starts times state"]
     bounds: Float[Array, "*starts times"]
     divergences: Float[Array, "*starts steps"]
+    actions: Float[Array, "*starts steps action"]
     with_task: Float[Array, "*starts steps"] | None = None
 
     @property
@@ -92,7 +94,7 @@ def imagine(
             paths.states[:, 1:], paths.actions
         )
         gains = task.gain(bounds[:, 1:], rewards)
-    return Outcome(paths.states, bounds, paths.divergences, gains)
+    return Outcome(paths.states, bounds, paths.divergences, paths.actions, gains)
 
 
 def _reward(task: Task, world: AbstractWorld, state: State, action: Action) -> Scalar:
@@ -198,6 +200,29 @@ def choice_cost(
         advantages = (values - values.mean()) * _SOME / (_SOME - 1)
         expected = jnp.mean(jax.vmap(choice.log_prob)(compared) * advantages)
     return (1 - discount) / beta * divergence_from_prior(choice) - expected
+
+
+def surprises(
+    outcome: Outcome, wanted: Float[Array, " steps"], *, discount: Scalar | float, critic: Critic
+) -> Float[Array, " steps"]:
+    r"""Compute by how much a rollout went better after each action than the critic foresaw.
+
+    $\delta_t = \gamma [G_{t+1} - V(z_{t+1})]$, with the return $G$ of the rollout; none after the
+    last action, where there is only the critic.
+
+    One step makes little difference between discrete actions, the less the shorter it is, and a
+    critic is not that exact. With $-\delta_t \log \pi(u_t|z_t)$ beside `choice_cost`, actions that
+    were taken gain or lose what the critic missed: the gradient is that of the returns, and the
+    critic only makes it vary less.
+
+    Args:
+        outcome: A rollout from one state.
+        wanted: Its `returns`.
+        discount: $\gamma$.
+        critic: The value function of `choice_cost`.
+    """
+    foreseen = jax.vmap(critic)(outcome.states[1:-1])
+    return jnp.append(discount * (wanted[1:] - foreseen), 0.0)
 
 
 def returns(

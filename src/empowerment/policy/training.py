@@ -14,7 +14,7 @@ from empowerment.channel import AbstractChannel, sample_states
 from empowerment.devices import shard
 from empowerment.optimise import TrainingState
 from empowerment.policy.base import Bound, Critic, Policy
-from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns
+from empowerment.policy.objective import Outcome, choice_cost, cost, imagine, returns, surprises
 from empowerment.policy.starts import OWN, first_starts, next_starts
 from empowerment.policy.surrogate import Surrogate
 from empowerment.policy.task import Task
@@ -204,6 +204,12 @@ def step(
             ascended = jax.vmap(lambda z, key: of_state(z, key=key))(
                 visited, jax.random.split(choice_key, len(visited))
             ).mean()
+            after = jax.vmap(lambda *each: surprises(*each, discount=discount, critic=target))(
+                outcomes, wanted
+            )
+            taken = outcomes.actions.reshape(len(visited), -1)
+            log_probs = jax.vmap(lambda z, action: agent.policy(z).log_prob(action))(visited, taken)
+            ascended -= jnp.mean(log_probs * jax.lax.stop_gradient(after - after.mean()).ravel())
         # The bound at the start depends on the channel alone: that trains it in the whole region.
         total = ascended - outcomes.bounds[:, 0].mean() / horizon + error.mean()
         of_episodes = outcomes.worth

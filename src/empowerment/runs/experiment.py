@@ -36,7 +36,7 @@ class Experiment:
     """Collect the first data in this environment instead: the same system, started elsewhere."""
 
     data_steps: int = 20000
-    """Number of random steps that are collected in the environment."""
+    """Number of steps in the environment for which random actions are collected first."""
 
     rounds: int | Literal["auto"] = "auto"
     """Number of further rounds, each with data collected by the policy of the round before; the
@@ -45,13 +45,15 @@ class Experiment:
     best is kept. 0 does without acting."""
 
     round_steps: int = 20000
-    """Number of steps that the policy collects in a round, half of them by its mean action."""
+    """Number of steps in the environment for which the policy collects in a round, half of them by
+    its mean action."""
 
     env_steps: int = 100000
     """Number of steps in the environment, of all rounds together, if their number is auto."""
 
-    action_repeat: int = 1
-    """Number of environment steps for which an action is repeated."""
+    action_repeat: int | Literal["auto"] = "auto"
+    """Number of steps in the environment for which an action is repeated; auto is 1 but where all
+    that is observed changes slowly."""
 
     agents: int = 1
     """Number of alike agents in the environment, whose observations and actions are concatenated.
@@ -105,7 +107,14 @@ class Experiment:
         if self.rounds != "auto":
             return self.rounds + 1 if self.rounds else 0
         first = self.data_steps if self.data is None else 0
-        return max(self.env_steps // self.action_repeat - first, 0) // self.round_steps
+        return max(self.env_steps - first, 0) // self.round_steps
+
+    @property
+    def num_repeats(self) -> int:
+        """Number of steps for which an action is repeated, once it is known."""
+        if self.action_repeat == "auto":
+            raise ValueError("Expected the action repeat; got auto. Choose it first.")
+        return self.action_repeat
 
     @property
     def num_rounds(self) -> int:
@@ -132,9 +141,14 @@ class Experiment:
         """Raise a `ValueError` if the settings cannot be."""
         if self.world is None and not self.is_learnt:
             raise ValueError("Expected a world, an environment or data to learn from; got none.")
-        check_at_least(
-            self, data_steps=1, round_steps=2, env_steps=1, action_repeat=1, agents=1, devices=1
-        )
+        check_at_least(self, data_steps=1, round_steps=2, env_steps=1, agents=1, devices=1)
+        if self.action_repeat != "auto":
+            check_at_least(self, action_repeat=1)
+            if self.action_repeat > min(self.data_steps, self.round_steps // 2):
+                raise ValueError(
+                    "Expected an action to be repeated for fewer steps than are collected; got "
+                    f"{self.action_repeat}."
+                )
         if self.rounds != "auto":
             check_at_least(self, rounds=0)
         self.agent.check()

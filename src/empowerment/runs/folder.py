@@ -20,7 +20,8 @@ from empowerment.storage import load_tree, read_about, save_tree
 _TreeT = TypeVar("_TreeT")
 
 _FORMAT = "empowerment run, version 3"
-_MANIFEST, _LOCK, _CHECKPOINTS = "manifest.json", ".lock", "checkpoints"
+MANIFEST = "manifest.json"
+_LOCK, _CHECKPOINTS = ".lock", "checkpoints"
 _NUM_KEPT = 2
 """Number of checkpoints that are kept: should the newest be damaged, there is one before it."""
 
@@ -142,7 +143,7 @@ def open_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        if (folder / _MANIFEST).exists():
+        if (folder / MANIFEST).exists():
             if not resume:
                 raise ValueError(
                     f"Expected {folder} to be a new folder; there is a run in it. Resume it with "
@@ -160,7 +161,7 @@ def open_run(
             return
         if any(folder.glob("*.safetensors")):
             raise ValueError(
-                f"Expected {folder} to be a new folder; it has results, but no {_MANIFEST} that "
+                f"Expected {folder} to be a new folder; it has results, but no {MANIFEST} that "
                 "says what they are of. Choose another folder."
             )
         run = Run(folder, settings, facts or {}, log)
@@ -188,9 +189,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a run folder."""
-    path = folder / _MANIFEST
+    path = folder / MANIFEST
     if not path.exists():
-        raise ValueError(f"Expected {folder} to be a run folder; there is no {_MANIFEST} in it.")
+        raise ValueError(f"Expected {folder} to be a run folder; there is no {MANIFEST} in it.")
     manifest: Manifest = read_json(path, Manifest, what="the manifest of a run")
     stored = manifest.get("sha256")
     has_to_match = manifest["format"] == _FORMAT or stored is not None
@@ -209,7 +210,7 @@ def refresh_manifest(folder: Path) -> None:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write a manifest with its SHA-256."""
-    write_atomic(folder / _MANIFEST, encode({**manifest, "sha256": _digest(manifest)}))
+    write_atomic(folder / MANIFEST, encode({**manifest, "sha256": _digest(manifest)}))
 
 
 def _digest(manifest: dict[str, Any]) -> str:
@@ -224,5 +225,5 @@ def hashes(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in paths
-        if path.name not in (_MANIFEST, _LOCK) and not path.name.startswith(".")
+        if path.name not in (MANIFEST, _LOCK) and not path.name.startswith(".")
     }

@@ -69,7 +69,7 @@ def environment_of(experiment: Experiment) -> EnvFactory:
             "Expected a run of an environment, to act in it; this one learnt from a log alone. "
             "Name the environment when training: empower train --data FILE --env ID."
         )
-    return EnvFactory(experiment.env, experiment.action_repeat)
+    return EnvFactory(experiment.env, experiment.num_repeats)
 
 
 def load_agent(folder: Path, *, rounds: int | None = None) -> TrainedAgent:

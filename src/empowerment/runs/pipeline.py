@@ -13,7 +13,6 @@ from empowerment.agent import (
     compare,
     to_bundle,
     train_stages,
-    with_steps,
 )
 from empowerment.controller import Bundle, write_bundle
 from empowerment.data import (
@@ -34,6 +33,7 @@ from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
 from empowerment.policy import Task
+from empowerment.runs.derived import with_action_repeat, with_plan_length
 from empowerment.runs.experiment import Experiment, from_json, to_json
 from empowerment.runs.folder import Log, Run, open_run
 from empowerment.runs.loading import (
@@ -86,8 +86,10 @@ def train_run(
         if experiment.env is not None:
             check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
-    if world is not None:
-        experiment = replace(experiment, agent=with_steps(experiment.agent, world))
+    experiment = with_plan_length(experiment, world)
+    experiment = with_action_repeat(
+        experiment, folder=folder, seed=seed, log=log, progress=progress
+    )
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
 
@@ -216,8 +218,8 @@ def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> 
     if path.exists():
         return
     collected, report = collect(
-        EnvFactory(experiment.data_env or str(experiment.env), experiment.action_repeat),
-        steps=experiment.data_steps,
+        EnvFactory(experiment.data_env or str(experiment.env), experiment.num_repeats),
+        steps=experiment.data_steps // experiment.num_repeats,
         seed=seed,
         progress=progress,
     )
@@ -248,7 +250,7 @@ def _write_controller(
         bound=agent.surrogate,
         environment=environment,
         interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
-        action_repeat=experiment.action_repeat,
+        action_repeat=experiment.num_repeats,
     )
     if agent.model is not None:
         bundle = add_monitor(bundle, agent.model, experiment, folder, number=number, seed=seed)

@@ -65,14 +65,15 @@ def _collect(
     def explorer(spaces: Spaces) -> Actor:
         return Explorer(agent.actor(sample=True), spaces)
 
-    half = experiment.round_steps // 2
+    total = experiment.round_steps // experiment.num_repeats
+    half = total // 2
     parts = []
     for policy, steps, offset in (
         (by_mean, half, _SEEDS),
-        (explorer, experiment.round_steps - half, 0),
+        (explorer, total - half, 0),
     ):
         data, report = collect(
-            EnvFactory(str(experiment.env), experiment.action_repeat),
+            EnvFactory(str(experiment.env), experiment.num_repeats),
             steps=steps,
             seed=seed + number + 1 + offset,
             policy=policy,
