@@ -85,6 +85,8 @@ def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, obje
     spent, manifest = _seconds() - before, read_manifest(folder)
     number, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
     data = [Trajectories.load(data_path(folder, each)).num_transitions for each in range(number)]
+    # All is told in steps of the environment; each action is repeated for so many.
+    repeats = run.experiment.num_repeats
     environment = _Returns(make_environment(run.environment))
     actors: dict[str, Actor] = {
         "policy": run.agent.actor(),
@@ -99,14 +101,14 @@ def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, obje
     return row | _cells(
         survived=f"{np.mean([not each.terminated for each in own]):.2f}",
         steps=" / ".join(
-            f"{np.mean([e.length for e in paths]):.0f}" for paths, _, _ in played.values()
+            f"{repeats * np.mean([e.length for e in paths]):.0f}" for paths, _, _ in played.values()
         ),
-        limit=limit,
+        limit=repeats * limit,
         returns=" / ".join(f"{np.mean(returns):.0f}" for _, returns, _ in played.values()),
         rewarded=_REWARDED.get(name, ""),
         outcome=", ".join(f"{each} {known[each]:.2f}" for each in _FIGURES if each in known),
         rounds=f"{kept} of {number}",
-        data=sum(data),
+        data=repeats * sum(data),
         minutes=f"{spent / 60:.0f}",
     )
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from empowerment.cli import main
-from empowerment.data import Trajectories
+from empowerment.data import Trajectories, collect
 from empowerment.runs import (
     hashes,
     load_agent,
@@ -19,6 +20,9 @@ from empowerment.runs import (
     read_manifest,
     summarise,
 )
+from empowerment.runs.experiment import from_json
+from empowerment.runs.folder import Run
+from empowerment.runs.rounds import act
 from empowerment.storage import read_about, save_tree
 
 PENDULUM_DIRECTION = "empowerment/PendulumDirection-v0"
@@ -50,6 +54,24 @@ def run(folder: Path, short_fit: None) -> Path:
     path = folder / "run"
     main([*TRAIN.split(), str(path)])
     return path
+
+
+def test_rounds_are_the_same_by_any_number_of_workers(run: Path, tmp_path: Path):
+    experiment, seed = from_json(read_manifest(run)["settings"])
+    act(
+        Run(tmp_path, {}, {}, print),
+        experiment,
+        0,
+        load_agent(run, rounds=0),
+        partial(collect, workers=2),
+        seed,
+    )
+    here, there = (Trajectories.load(path / "data-1.npz") for path in (run, tmp_path))
+    assert here.about == there.about
+    assert len(here.episodes) == len(there.episodes) > 1
+    for one, other in zip(here.episodes, there.episodes, strict=True):
+        assert np.array_equal(one.observations, other.observations)
+        assert np.array_equal(one.actions, other.actions)
 
 
 def test_a_model_is_judged_beside_what_is_trivial(model: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,6 +1,7 @@
 """Actors for environments: a policy behind its filter, and an explorer around it."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from empowerment.agent.bundle import to_bundle
+from empowerment.controller.bundle import Bundle
 from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.data import RandomActor, Spaces
 from empowerment.model import DVBF
@@ -52,10 +54,16 @@ class PolicyActor:
         sample: bool = False,
     ):
         bundle = to_bundle(policy=policy, world=world, model=model)
+        self._load(bundle, num_agents, sample=sample)
+
+    def _load(self, bundle: Bundle, num_agents: int, *, sample: bool) -> None:
+        self._bundle, self._about, self.sample = bundle, bundle.description, sample
         self._engines = [NumpyEngine(bundle, sample=sample) for _ in range(num_agents)]
-        self._about = bundle.description
-        self.sample = sample
         self.reset(seed=0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy for a worker, before an episode: views of shared memory would come apart."""
+        return partial(_restored, sample=self.sample), (self._bundle, len(self._engines))
 
     def reset(self, *, seed: int) -> None:
         """Begin an episode."""
@@ -91,6 +99,12 @@ class PolicyActor:
         return np.asarray(
             action_noise(self._seed, times, len(self._engines), size, is_discrete=is_discrete)
         )
+
+
+def _restored(bundle: Bundle, num_agents: int, *, sample: bool) -> PolicyActor:
+    actor = PolicyActor.__new__(PolicyActor)
+    actor._load(bundle, num_agents, sample=sample)
+    return actor
 
 
 @partial(jax.jit, static_argnames=("num_agents", "size", "is_discrete"))

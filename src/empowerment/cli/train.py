@@ -49,6 +49,16 @@ class TrainCommand:
     resume: bool = False
     """Resume the run in the folder."""
 
+    workers: int = 0
+    """Number of processes that act in the environment, where that is slow; 0: the command itself.
+    The bits of results do not depend on it."""
+
+    backend: Literal["local", "ray"] = "local"
+    """Where these workers are: processes of this machine, or cores of a Ray cluster."""
+
+    address: Annotated[str, arg(metavar="auto|local|HOST:PORT")] = "auto"
+    """Ray cluster: the running one, a new one on this machine, or one by its address."""
+
     debug: bool = False
     """Show the traceback of an error."""
 
@@ -65,6 +75,8 @@ class TrainCommand:
     def run(self) -> None:
         """Train, and say where the run is."""
         start = time.monotonic()
+        if self.workers < (self.backend == "ray"):
+            raise ValueError(f"Expected workers of --backend {self.backend}; got {self.workers}.")
         is_complete = self.settings.is_learnt or self.settings.world is not None
         if self.experiment not in PRESETS and (self.experiment or not is_complete):
             raise ValueError(
@@ -78,6 +90,8 @@ class TrainCommand:
                 seed=self.seed,
                 resume=self.resume,
                 command=self.command_line,
+                workers=self.workers,
+                cluster=self.address if self.backend == "ray" else None,
                 progress=progress,
                 log=log,
             )

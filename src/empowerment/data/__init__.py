@@ -1,6 +1,6 @@
 """Datasets of any system: collect, import, check, repair, and cut into windows."""
 
-from empowerment.data.collection import collect as collect
+from empowerment.data.collection import Collect as Collect, collect as collect
 from empowerment.data.environments import (
     check_named as check_named,
     check_same_spaces as check_same_spaces,

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import gymnasium
 
@@ -26,6 +27,22 @@ EPISODE_LIMIT = 1000
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the activity, units done, units in total."""
+
+
+@runtime_checkable
+class Collect(Protocol):
+    """Collects as `collect` does, by workers that were chosen before."""
+
+    def __call__(
+        self,
+        environment: Maker,
+        *,
+        steps: int,
+        seed: int,
+        policy: Callable[[Spaces], Actor] = RandomActor,
+    ) -> "tuple[Trajectories, Report]":
+        """Collect transitions in an environment."""
+        ...
 
 
 @dataclass(frozen=True)

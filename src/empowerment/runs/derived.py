@@ -4,11 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from empowerment.agent import with_steps
-from empowerment.data import collect, repeat_of
+from empowerment.data import Collect, repeat_of
 from empowerment.environments import EnvFactory
 from empowerment.runs.experiment import Experiment, from_json
 from empowerment.runs.folder import MANIFEST, Log, read_manifest
-from empowerment.types import Progress
 from empowerment.worlds import Bounded
 
 _SHARE = 10
@@ -23,7 +22,7 @@ def with_plan_length(experiment: Experiment, world: Bounded | None) -> Experimen
 
 
 def with_action_repeat(
-    experiment: Experiment, *, folder: Path, seed: int, log: Log, progress: Progress
+    experiment: Experiment, *, folder: Path, seed: int, log: Log, collect: Collect
 ) -> Experiment:
     """Choose for how many steps an action is repeated, if it is auto.
 
@@ -40,7 +39,6 @@ def with_action_repeat(
         EnvFactory(experiment.data_env or experiment.env),
         steps=max(1, experiment.data_steps // _SHARE),
         seed=seed,
-        progress=progress,
     )
     count = repeat_of(data)
     if count > 1:

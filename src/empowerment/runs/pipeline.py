@@ -1,6 +1,7 @@
 """Training a run: collect data and learn a world if need be, then train an agent, in a folder."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from empowerment.agent import (
 )
 from empowerment.controller import Bundle, write_bundle
 from empowerment.data import (
+    Collect,
     Episode,
     Trajectories,
     action_bounds,
@@ -62,6 +64,8 @@ def train_run(
     seed: int = 0,
     resume: bool = False,
     command: str | None = None,
+    workers: int = 0,
+    cluster: str | None = None,
     progress: Progress = lambda doing, done, total: None,
     log: Log = lambda sentence: None,
 ) -> TrainedRun:
@@ -75,11 +79,15 @@ def train_run(
         seed: Random seed.
         resume: Whether to resume the run in the folder.
         command: Command line that started it, for the report.
+        workers: Number of processes that act in the environment; with 0 it is this one. Data are
+            the same for any number.
+        cluster: Address of a Ray cluster whose cores they are; by default those of this machine.
         progress: Receives progress.
         log: Receives sentences for the user.
     """
     experiment.check()
     check_devices(experiment.devices)
+    gather: Collect = partial(collect, workers=workers, cluster=cluster, progress=progress)
     given = None
     if experiment.data is not None and not data_path(folder, 0).exists():
         given = _read_log(experiment, log)
@@ -87,9 +95,7 @@ def train_run(
             check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
     experiment = with_plan_length(experiment, world)
-    experiment = with_action_repeat(
-        experiment, folder=folder, seed=seed, log=log, progress=progress
-    )
+    experiment = with_action_repeat(experiment, folder=folder, seed=seed, log=log, collect=gather)
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
 
@@ -104,7 +110,7 @@ def train_run(
         else:
             if given is not None:
                 given.save(data_path(folder, 0))
-            agent, kept = _train_rounds(run, experiment, seed, progress)
+            agent, kept = _train_rounds(run, experiment, seed, gather, progress)
         bundle = _write_controller(experiment, agent, folder, number=kept, seed=seed)
         if agent.model is not None:
             log(describe_monitor(bundle))
@@ -115,7 +121,7 @@ def train_run(
 
 
 def _train_rounds(
-    run: Run, experiment: Experiment, seed: int, progress: Progress
+    run: Run, experiment: Experiment, seed: int, gather: Collect, progress: Progress
 ) -> tuple[TrainedAgent, int]:
     """Train round after round until it is enough; return the agent of the best, and its number."""
     agents: list[TrainedAgent] = []
@@ -123,12 +129,12 @@ def _train_rounds(
     comparisons: list[Comparison] = []
     for number in range(experiment.num_rounds):
         before = agents[-1] if agents else None
-        agents.append(_train_round(run, experiment, number, before, progress, seed))
+        agents.append(_train_round(run, experiment, number, before, gather, progress, seed))
         if number >= experiment.num_acted:
             break
         first = Trajectories.load(data_path(run.folder, 0))
         can_end = any(episode.terminated for episode in first.episodes)
-        acted.append(act(run, experiment, number, agents[-1], progress, seed))
+        acted.append(act(run, experiment, number, agents[-1], gather, seed))
         progress(f"comparing what round {number} imagined with what happened", 0, 1)
         comparisons.append(compare(agents[-1], acted, can_end=can_end, seed=seed))
         run.log(describe(comparisons[-1]))
@@ -146,6 +152,7 @@ def _train_round(
     experiment: Experiment,
     number: int,
     before: TrainedAgent | None,
+    gather: Collect,
     progress: Progress,
     seed: int,
 ) -> TrainedAgent:
@@ -153,7 +160,7 @@ def _train_round(
     key = jax.random.fold_in(jax.random.key(seed), number)
     model_key, *keys = jax.random.split(key, 4)
     if number == 0:
-        _gather(run, experiment, progress, seed)
+        _gather_first(run, experiment, gather, seed)
     parts = load_data(run.folder, number, experiment.agents)
     with use_devices(experiment.devices):
         model = train_model(
@@ -212,16 +219,15 @@ def _read_log(experiment: Experiment, log: Log) -> Trajectories:
     return with_limits(data, (low, high))
 
 
-def _gather(run: Run, experiment: Experiment, progress: Progress, seed: int) -> None:
+def _gather_first(run: Run, experiment: Experiment, gather: Collect, seed: int) -> None:
     """Collect the data of the first round if they are missing."""
     path = data_path(run.folder, 0)
     if path.exists():
         return
-    collected, report = collect(
+    collected, report = gather(
         EnvFactory(experiment.data_env or str(experiment.env), experiment.num_repeats),
         steps=experiment.data_steps // experiment.num_repeats,
         seed=seed,
-        progress=progress,
     )
     if report.failed:
         run.log(report.summary())

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from empowerment.agent import Comparison, Explorer, TrainedAgent
-from empowerment.data import Actor, Episode, Spaces, Trajectories, collect, join
+from empowerment.agent import Comparison, Explorer, PolicyActor, TrainedAgent
+from empowerment.data import Actor, Collect, Episode, Spaces, Trajectories, join
 from empowerment.environments import EnvFactory
 from empowerment.files import write_atomic
 from empowerment.runs.experiment import Experiment
 from empowerment.runs.folder import Run
 from empowerment.runs.loading import data_path
-from empowerment.types import Progress
 
 ROUNDS = "rounds.json"
 
@@ -29,7 +28,7 @@ def act(
     experiment: Experiment,
     number: int,
     agent: TrainedAgent,
-    progress: Progress,
+    collect: Collect,
     seed: int,
 ) -> tuple[Episode, ...]:
     """Let the policy of a round collect the data of the next; return its mean action's episodes.
@@ -38,7 +37,7 @@ def act(
     """
     path = data_path(run.folder, number + 1)
     if not path.exists():
-        _collect(run, experiment, number, agent, progress, seed).save(path)
+        _collect(run, experiment, number, agent, collect, seed).save(path)
     stored = Trajectories.load(path)
     count = stored.about.get(_BY_MEAN)
     if not isinstance(count, int) or not 0 < count <= len(stored.episodes):
@@ -54,36 +53,54 @@ def _collect(
     experiment: Experiment,
     number: int,
     agent: TrainedAgent,
-    progress: Progress,
+    collect: Collect,
     seed: int,
 ) -> Trajectories:
     """Collect episodes by the mean action, and as many steps by an explorer."""
-
-    def by_mean(spaces: Spaces) -> Actor:
-        return agent.actor()
-
-    def explorer(spaces: Spaces) -> Actor:
-        return Explorer(agent.actor(sample=True), spaces)
-
     total = experiment.round_steps // experiment.num_repeats
     half = total // 2
     parts = []
     for policy, steps, offset in (
-        (by_mean, half, _SEEDS),
-        (explorer, total - half, 0),
+        (_MeanActions(agent.actor()), half, _SEEDS),
+        (_Exploration(agent.actor(sample=True)), total - half, 0),
     ):
         data, report = collect(
             EnvFactory(str(experiment.env), experiment.num_repeats),
             steps=steps,
             seed=seed + number + 1 + offset,
             policy=policy,
-            progress=progress,
         )
         if report.failed:
             run.log(report.summary())
         parts.append(data)
     joined = join(*parts)
     return replace(joined, about={**joined.about, _BY_MEAN: len(parts[0].episodes)})
+
+
+@dataclass(frozen=True)
+class _MeanActions:
+    """Makes the actor that a controller is; workers can be sent it."""
+
+    actor: PolicyActor
+
+    def __call__(self, spaces: Spaces) -> Actor:
+        return self.actor
+
+    def __str__(self) -> str:
+        return "mean actions"
+
+
+@dataclass(frozen=True)
+class _Exploration:
+    """Makes an actor that samples and explores; workers can be sent it."""
+
+    actor: PolicyActor
+
+    def __call__(self, spaces: Spaces) -> Actor:
+        return Explorer(self.actor, spaces)
+
+    def __str__(self) -> str:
+        return "exploration"
 
 
 def describe(found: Comparison) -> str:
