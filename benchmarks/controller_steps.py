@@ -14,7 +14,8 @@ from benchmarks.tables import Table
 from empowerment.agent import to_bundle
 from empowerment.controller import Bundle, Controller
 from empowerment.controller.controller import EngineName
-from empowerment.controller.export.c_code import CompiledC, c_files
+from empowerment.controller.export.c_code import c_files
+from empowerment.controller.export.c_compiled import CompiledC
 from empowerment.controller.loop import undisturbed
 from empowerment.model import DVBF, Filter, Scaling
 from empowerment.policy import Policy

@@ -12,6 +12,7 @@ import numpy as np
 from empowerment.agent import to_bundle
 from empowerment.controller import Bundle, Description
 from empowerment.controller.controller import EngineName, make_engine
+from empowerment.controller.description import MonitorLimits
 from empowerment.controller.export.validation import Step
 from empowerment.model import DVBF, Scaling
 from empowerment.policy import Policy
@@ -125,6 +126,35 @@ def discrete_bundle(
         for index, shape in enumerate([(width, in_size), (out_size, width)]):
             arrays[f"{name}.{index}.weight"] = 2 * random.normal(size=shape) / shape[1] ** 0.5
             arrays[f"{name}.{index}.bias"] = 0.1 * random.normal(size=shape[0])
+    return Bundle(about, {name: array.astype(np.float32) for name, array in arrays.items()})
+
+
+def watched_bundle(spread: float, seen: int = 3) -> Bundle:
+    """A filter that stays where it begins, with a monitor of what is observed there."""
+    about = Description(
+        observation_names=_names("observation", seen),
+        action_names=_names("action", 2),
+        low=(-1.0, -2.0),
+        high=(1.0, 1.0),
+        networks=dict.fromkeys(
+            ("policy", "recognition", "start", "transition", "measurement", "decoder"),
+            ("identity",),
+        ),
+        latent_size=seen,
+        monitor=MonitorLimits(4.0, 1e-4, 1000, 25.0, 0.1, 3, 10),
+    )
+    arrays = {"states.centre": np.zeros(seen), "states.half_width": np.full(seen, 2.0)}
+    for name, size in (("observations", seen), ("actions", 2)):
+        arrays |= {f"{name}.offset": np.zeros(size), f"{name}.scale": np.full(size, 2.0)}
+    for name, (in_size, out_size) in about.sizes().items():
+        arrays[f"{name}.0.weight"] = np.zeros((out_size, in_size))
+        arrays[f"{name}.0.bias"] = np.zeros(out_size)
+    arrays["policy.0.weight"][:2, :2] = np.eye(2)
+    arrays["decoder.0.weight"] = np.eye(seen)
+    arrays["measurement.0.weight"][:seen] = np.eye(seen)
+    arrays["transition.0.bias"][seen:] = -5.0  # Sure of what is predicted,
+    arrays["measurement.0.bias"][seen:] = 5.0  # and not of what is measured.
+    arrays["innovations.scale"] = np.full(seen, 0.5 * spread)
     return Bundle(about, {name: array.astype(np.float32) for name, array in arrays.items()})
 
 

@@ -103,6 +103,57 @@ CORPUS: dict[str, Spell] = {
 """Spells by name; the expected faults are by hand."""
 
 
+def familiar(text: str) -> Callable[[int], Iterator[Cycle]]:
+    """Read a spell for `watched_bundle`: g as expected, s shifted by ten spreads, - none, n NaN."""
+
+    def cycles(size: int) -> Iterator[Cycle]:
+        for index, letter in enumerate(text):
+            values = np.full(size, (-1) ** index * 0.5 * SPREAD, np.float32)
+            if letter == "s":
+                values[-1] += 10 * SPREAD
+            elif letter == "n":
+                values[0] = np.nan
+            yield 1.0, None if letter == "-" else values
+
+    return cycles
+
+
+SPREAD = 0.1
+"""Of the innovations of `watched_bundle`, whose filter hardly follows its observations."""
+
+# Levels of shifted observations are 25 (1 - 0.9^k). Those above 4 count: of three running the
+# second shift is the first. Not judged are the first ten, and two after each missing one.
+WATCHED: dict[str, Spell] = {
+    "as expected": Spell({}, familiar("g" * 60), [(60, None)]),
+    "a shift": Spell({}, familiar("g" * 20 + "s" * 10), [(23, None), (7, "unfamiliar")]),
+    "a shift that is over": Spell(
+        {}, familiar("g" * 20 + "ssgggggggg"), [(23, None), (7, "unfamiliar")]
+    ),
+    "one observation alone": Spell({}, familiar(("g" * 20 + "s") * 3), [(63, None)]),
+    "a shift at first": Spell({}, familiar("s" * 16), [(13, None), (3, "unfamiliar")]),
+    "a shift after holes": Spell(
+        {}, familiar("g" * 20 + "-n" + "s" * 10), [(29, None), (3, "unfamiliar")]
+    ),
+    "holes while it is shifted": Spell(
+        {}, familiar("g" * 20 + "ss-ssss"), [(26, None), (1, "unfamiliar")]
+    ),
+    "as many holes as may be": Spell(
+        {}, familiar("g" * 20 + "-" * 9 + "s" * 14), [(42, None), (1, "unfamiliar")]
+    ),
+    "a hole too many": Spell(
+        {"max_missing": 3}, familiar("g" * 15 + "---" + "s" * 5), [(17, None), (6, "missing")]
+    ),
+    "a reset, and settling again": Spell(
+        {},
+        familiar("g" * 12 + "s" * 5 + "s" * 14),
+        [(15, None), (2, "unfamiliar"), (13, None), (1, "unfamiliar")],
+        resets=(17,),
+    ),
+    "without the monitor": Spell({"monitor": False}, familiar("g" * 20 + "s" * 30), [(50, None)]),
+}
+"""Spells for a controller with a monitor; the expected faults are by hand."""
+
+
 def expected_faults(spell: Spell) -> list[str | None]:
     """Return the fault after each cycle."""
     return [fault for count, fault in spell.faults for _ in range(count)]

@@ -20,7 +20,8 @@ from empowerment.controller.bundle_io import MANIFEST, from_json
 from empowerment.controller.choices import choose, encode
 from empowerment.controller.controller import EngineName, make_engine
 from empowerment.controller.export import FORMATS, export
-from empowerment.controller.export.c_code import CompiledC, c_files
+from empowerment.controller.export.c_code import c_files
+from empowerment.controller.export.c_compiled import CompiledC
 from empowerment.controller.export.exporting import _npz
 from empowerment.controller.export.onnx_graph import onnx_model, runtime_step
 from empowerment.controller.export.validation import MARGIN, Step, validate

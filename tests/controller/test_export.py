@@ -15,7 +15,8 @@ from empowerment.cli import main
 from empowerment.controller import Bundle, Controller, write_bundle
 from empowerment.controller.bundle_io import from_json
 from empowerment.controller.export import FORMATS, export
-from empowerment.controller.export.c_code import FLAGS, CompiledC, c_files
+from empowerment.controller.export.c_code import c_files
+from empowerment.controller.export.c_compiled import FLAGS, CompiledC
 from empowerment.controller.export.exporting import _OTHERS
 from empowerment.controller.export.onnx_graph import OPSET, onnx_model
 from empowerment.controller.export.validation import Step, validate

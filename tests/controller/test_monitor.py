@@ -24,11 +24,10 @@ from empowerment.controller import (
     read_bundle,
     write_bundle,
 )
-from empowerment.controller.bundle_io import MANIFEST, WEIGHTS, read_npz
+from empowerment.controller.bundle_io import MANIFEST, WEIGHTS
 from empowerment.controller.calibration import FALSE_ALARMS_PER_STEP, with_monitor
 from empowerment.controller.controller import EngineName
 from empowerment.controller.description import MonitorLimits
-from empowerment.controller.export import export
 from empowerment.controller.monitor import Innovations, Smoothed
 from empowerment.controller.numpy_engine import NumpyEngine
 from empowerment.data import Episode
@@ -384,10 +383,3 @@ def test_odd_limits_are_refused(wrong: dict[str, Any]):
     limits = MonitorLimits(5.0, 1e-4, 1000, 25.0, 0.1, 3, 10)
     with pytest.raises(ValueError, match=f"Expected .*{next(iter(wrong))}"):
         dataclasses.replace(limits, **wrong)
-
-
-def test_a_monitor_is_not_exported(tmp_path: Path):
-    _, (path,) = export(monitored_oscillator(), "npz", tmp_path / "controller.npz")
-    found = read_npz(path)
-    assert found.description.monitor is None
-    assert set(found.arrays) == set(linear_bundle().arrays)

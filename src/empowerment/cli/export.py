@@ -46,6 +46,10 @@ class ExportCommand:
     max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
     """Of C: the largest change of an action from one cycle to the next."""
 
+    no_monitor: bool = False
+    """Of C: leave out the monitor of the model, which stops where observations are not what the
+    model expects."""
+
     with_empowerment: bool = False
     """Export the empowerment of the state too, so that what runs the controller can log it."""
 
@@ -76,11 +80,19 @@ class ExportCommand:
                 f"At {found.num_undecided} steps two choices are equally good up to rounding; "
                 "their actions were not compared."
             )
+        if self.format == "onnx":
+            parts = "deadlines, the latched safe action and the limit on changes"
+            if bundle.description.monitor is not None:
+                parts = (
+                    "deadlines, the latched safe action, the limit on changes and the monitor of "
+                )
+                parts += "the model"
+            log(f"The graph is the step alone: {parts} are left to the program that runs it.")
         log(f"The export is in {' and '.join(map(str, files))}.")
 
     def _safety(self, interval: float | None) -> Safety | None:
         """Return the fault limits of an export to C; other formats have none."""
-        given = [name for name in _OF_C if getattr(self, name) is not None]
+        given = [name for name in _OF_C if getattr(self, name) not in (None, False)]
         if self.format != "c":
             if given:
                 name = given[0].replace("_", "-")
@@ -101,7 +113,8 @@ class ExportCommand:
             safe_action=action,
             interval=1 / self.rate if self.rate else interval,
             max_change=self.max_change,
+            monitor=not self.no_monitor,
         )
 
 
-_OF_C = ("rate", "safe_action", "max_missing", "max_change")
+_OF_C = ("rate", "safe_action", "max_missing", "max_change", "no_monitor")

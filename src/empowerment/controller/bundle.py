@@ -1,7 +1,7 @@
 """Controller bundles: a description and the arrays that it requires, both validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -51,6 +51,20 @@ class Bundle:
                 raise ValueError(f"Expected the weights to be finite; {name} is not.")
             if name.endswith(("scale", "half_width")) and not (array > 0).all():
                 raise ValueError(f"Expected {name} to be above zero; it is not everywhere.")
+
+    def without_bound(self) -> "Bundle":
+        """Return the bundle without the network that returns empowerment."""
+        return self._without("bound", bound_error=None)
+
+    def without_monitor(self) -> "Bundle":
+        """Return the bundle without the monitor of the model."""
+        return self._without("decoder", "innovations", monitor=None)
+
+    def _without(self, *parts: str, **fields: None) -> "Bundle":
+        """Return the bundle without some parts, and without the fields that describe them."""
+        networks = {k: v for k, v in self.description.networks.items() if k not in parts}
+        arrays = {k: v for k, v in self.arrays.items() if k.partition(".")[0] not in parts}
+        return Bundle(replace(self.description, networks=networks, **fields), arrays)
 
     def layers(self, network: str) -> list[tuple[np.ndarray, np.ndarray, str]]:
         """Return weight, bias and activation of each layer of a network."""

@@ -51,9 +51,8 @@ class Controller:
         self._max_missing = safety.max_missing
         self._max_change = largest_change(safety, bundle)
         self._watchdog = None if safety.interval is None else Watchdog(safety)
-        self._monitor = None
-        if safety.monitor and bundle.description.monitor is not None:
-            self._monitor = Monitor(bundle, self._engine)
+        is_watched = safety.monitor and bundle.description.monitor is not None
+        self._monitor = Monitor(bundle, self._engine) if is_watched else None
         self._recorder = Recorder(bundle, self._engine, safety.record)
         self._shape = (bundle.description.observation_size,)
         self._predictor: Predictor | None = None
@@ -116,6 +115,11 @@ class Controller:
     def num_late(self) -> int:
         """Number of missed cycles."""
         return 0 if self._watchdog is None else self._watchdog.num_late
+
+    @property
+    def levels(self) -> Float[np.ndarray, " observation"] | None:
+        """The smoothed squared innovation of each axis, see `MonitorLimits`; None without them."""
+        return None if self._monitor is None else self._monitor.levels
 
     @property
     def problem(self) -> str | None:

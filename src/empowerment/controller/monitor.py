@@ -9,9 +9,15 @@ from empowerment.controller.engine import AbstractEngine
 from empowerment.controller.folding import fold
 from empowerment.controller.numpy_engine import Chain
 
-_AFTER_MISSING = 2
+AFTER_MISSING = 2
 """Observations that are not judged after each that was missing, up to those at the start: without
 measurements the prediction becomes worse."""
+
+
+def per_spread(bundle: Bundle) -> Vector:
+    """Return what one unit of each axis of an observation is in units of the spread."""
+    arrays = bundle.arrays
+    return 1 / (arrays["observations.scale"] * arrays["innovations.scale"].astype(float))
 
 
 class Innovations:
@@ -23,12 +29,10 @@ class Innovations:
     """
 
     def __init__(self, bundle: Bundle, engine: AbstractEngine):
-        arrays = bundle.arrays
-        spread = arrays["innovations.scale"].astype(float)
-        self._offset = arrays["observations.offset"].astype(float)
-        self._per_unit = 1 / (arrays["observations.scale"] * spread)
+        self._offset = bundle.arrays["observations.offset"].astype(float)
+        self._per_unit = per_spread(bundle)
         self._predicted = engine.predicted
-        self._expected = np.empty(spread.size, np.float32)
+        self._expected = np.empty(self._offset.size, np.float32)
         self._decoder = Chain(fold(bundle)["decoder"], self._expected)
         self._state = self._decoder.inputs[:-1]
 
@@ -67,7 +71,7 @@ class Smoothed:
 
     def miss(self) -> None:
         """Register that an observation is missing."""
-        self._wait = min(self._wait + _AFTER_MISSING, self._settling)
+        self._wait = min(self._wait + AFTER_MISSING, self._settling)
 
     def is_settling(self) -> bool:
         """Register an observation, and return whether it is too early to judge it."""
@@ -103,6 +107,11 @@ class Monitor:
         self._smoothed = Smoothed(limits, len(self._names))
         self._threshold, self._running = limits.threshold, limits.running
         self.clear()
+
+    @property
+    def levels(self) -> Vector:
+        """The smoothed squared innovations of each axis."""
+        return self._smoothed.levels.copy()
 
     def clear(self) -> None:
         """Begin again."""

@@ -94,6 +94,19 @@ def reference_bound(
     return float(run_network(bundle, "bound", features(bundle, nearest))[0])
 
 
+def reference_expected(bundle: Bundle, memory: Float[np.ndarray, " memory"]) -> Vector:
+    """Compute the observation that a monitor expects next, in double precision.
+
+    Args:
+        bundle: A controller bundle with a monitor.
+        memory: The memory after a step.
+    """
+    latent, action = np.split(np.asarray(memory[1:], float), [bundle.description.latent_size])
+    predicted, _ = _predict(bundle, latent, action + bundle.middle.astype(float))
+    scaled = run_network(bundle, "decoder", predicted)
+    return bundle.arrays["observations.offset"] + bundle.arrays["observations.scale"] * scaled
+
+
 def features(bundle: Bundle, state: Vector) -> Vector:
     """Compute the policy's input: the scaled state, with angles as cosine and sine."""
     arrays = bundle.arrays
@@ -129,15 +142,21 @@ def _track(
     if not started:
         first = np.tile(scaled, about.num_initial)
         return run_network(bundle, "start", run_network(bundle, "recognition", first))
-    applied = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
-    output = run_network(bundle, "transition", np.concatenate([latent, applied]))
-    change, raw_inference = np.split(output, 2)
-    predicted = latent + change if about.residual else change
+    predicted, raw_inference = _predict(bundle, latent, action)
     if not seen:
         return predicted
     measured, raw_measured = np.split(run_network(bundle, "measurement", scaled), 2)
     inference, measurement = _variance(bundle, raw_inference), _variance(bundle, raw_measured)
     return predicted + inference / (inference + measurement) * (measured - predicted)
+
+
+def _predict(bundle: Bundle, latent: Vector, action: Vector) -> tuple[Vector, Vector]:
+    """Predict the filter's state after an action; return its mean and raw scale."""
+    arrays = bundle.arrays
+    applied = (action - arrays["actions.offset"]) / arrays["actions.scale"].astype(float)
+    output = run_network(bundle, "transition", np.concatenate([latent, applied]))
+    change, raw = np.split(output, 2)
+    return latent + change if bundle.description.residual else change, raw
 
 
 def _policy_scale(bundle: Bundle, spread: Vector) -> Vector:

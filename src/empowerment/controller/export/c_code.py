@@ -1,20 +1,14 @@
 """Export to C99: one header with the step, one with the weights."""
 
-import ctypes
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.choices import labels
+from empowerment.controller.export.c_monitor import monitor_arrays, monitor_words
 from empowerment.controller.export.c_safety import (
     CONSTANTS,
-    FAULTS,
-    HARNESS as SAFETY_HARNESS,
     SAFETY,
     safety_arrays,
     safety_words,
@@ -23,12 +17,10 @@ from empowerment.controller.export.c_template import (
     ACT,
     ACT_DISCRETE,
     BOUND,
-    BOUND_HARNESS,
     CHOOSE,
     FILTER,
     FINISH,
     FINISH_DISCRETE,
-    HARNESS,
     HEADER,
     NEAREST_LATENT,
     NEAREST_OBSERVED,
@@ -38,12 +30,6 @@ from empowerment.controller.export.c_template import (
 )
 from empowerment.controller.folding import Layer, fold
 from empowerment.controller.safety import Safety
-
-FLAGS = (
-    "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion",
-    "-Wsign-conversion", "-Wdouble-promotion", "-Wshadow", "-Wundef",
-)  # fmt: skip
-"""Compiler flags under which the code compiles without warnings."""
 
 _PER_LINE = 8
 
@@ -59,11 +45,13 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
     Returns:
         The text of each file, by file name.
     """
-    about = bundle.description
-    folded, safety = fold(bundle), safety or Safety()
+    safety = safety or Safety()
+    if not safety.monitor:
+        bundle = bundle.without_monitor()
+    about, folded = bundle.description, fold(bundle)
     low, high = bundle.limits
     offset = bundle.arrays["observations.offset" if about.latent_size else "states.centre"]
-    vectors = {"offset": offset, **safety_arrays(bundle, safety)}
+    vectors = {"offset": offset, **safety_arrays(bundle, safety), **monitor_arrays(bundle)}
     if not about.choices:
         vectors |= {
             "middle": bundle.middle,
@@ -108,20 +96,21 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
     }
     words["VARIANCE"] = f"{name}_{words['VARIANCE']}"
     words |= safety_words(safety)
-    words["BOUND"] = _filled(_bound(bundle, name), words) if about.has_bound else ""
-    stepped = [layers for network, layers in folded.items() if network != "bound"]
-    weights = sum(layer.weight.size for layers in stepped for layer in layers)
+    words |= {part: filled(text, words) for part, text in monitor_words(bundle).items()}
+    words["BOUND"] = filled(_bound(bundle, name), words) if about.has_bound else ""
+    weights = {each: sum(layer.weight.size for layer in folded[each]) for each in folded}
+    once, unstepped = weights.get("decoder", 0), weights.get("bound", 0)
     parts = {
         "BODY": body,
         "CONSTANTS": CONSTANTS,
-        "SAFETY": SAFETY.replace("@LIMIT@", str(words["LIMIT"])),
+        "SAFETY": filled(SAFETY, {"LIMIT": words["LIMIT"]}),
         # An observation that cannot be used costs a second attempt, without it.
-        "PRODUCTS": str(2 * weights),
+        "PRODUCTS": str(2 * (sum(weights.values()) - once - unstepped) + once),
         "SOFTPLUSES": str(4 * about.latent_size if about.scales == "softplus" else 0),
         "BYTES": str(4 * sum(values.size for values in vectors.values())),
     }
-    code = _filled(HEADER, words | {part: _filled(text, words) for part, text in parts.items()})
-    return {f"{name}.h": code, f"{name}_weights.h": _filled(WEIGHTS, words)}
+    code = filled(HEADER, words | {part: filled(text, words) for part, text in parts.items()})
+    return {f"{name}.h": code, f"{name}_weights.h": filled(WEIGHTS, words)}
 
 
 def _bound(bundle: Bundle, name: str) -> str:
@@ -130,96 +119,12 @@ def _bound(bundle: Bundle, name: str) -> str:
     if not about.latent_size:
         value = f"{name}_within(observation[{{0}}], {name}_lowest[{{0}}], {name}_highest[{{0}}])"
         features = _features(about.observation_size, about.angles, value, name)
-        nearest = _filled(NEAREST_OBSERVED, {"NEAREST_FEATURES": features})
-    return WITHIN + _filled(BOUND, {"NEAREST": nearest})
+        nearest = filled(NEAREST_OBSERVED, {"NEAREST_FEATURES": features})
+    return WITHIN + filled(BOUND, {"NEAREST": nearest})
 
 
-class CompiledC:
-    """The generated code, compiled with warnings as errors and callable from Python.
-
-    Args:
-        bundle: The controller bundle.
-        name: Prefix of every symbol.
-        texts: The files, see `c_files`.
-        flags: Compiler flags in addition to `FLAGS`.
-
-    Raises:
-        ValueError: If there is no compiler, or compilation fails.
-    """
-
-    def __init__(
-        self, bundle: Bundle, name: str, texts: Mapping[str, str], flags: Sequence[str] = ()
-    ):
-        compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-        if compiler is None:
-            raise ValueError("Expected a C compiler (cc) to be installed, to validate; got none.")
-        with tempfile.TemporaryDirectory() as folder:
-            words = {"NAME": name, "UPPER": name.upper()}
-            harness = HARNESS + SAFETY_HARNESS + BOUND_HARNESS * bundle.description.has_bound
-            for file, text in {**texts, "export.c": _filled(harness, words)}.items():
-                (Path(folder) / file).write_text(text)
-            source, library = Path(folder) / "export.c", Path(folder) / "export.so"
-            command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode:
-                first = (result.stderr.strip().splitlines() or ["no message"])[0]
-                raise ValueError(f"Expected the C code to compile; {compiler} reports: {first}.")
-            loaded = ctypes.CDLL(str(library))
-        single = np.ctypeslib.ndpointer(np.float32, flags="C_CONTIGUOUS")
-        double = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
-        self._run, self._time = loaded.run, loaded.time_steps
-        self._run.argtypes = [single] * 4
-        self._time.argtypes = [single, single, ctypes.c_int, double]
-        self._value = None
-        if bundle.description.has_bound:
-            self._value = loaded.value
-            self._value.argtypes, self._value.restype = [single] * 2, ctypes.c_float
-        self._about = bundle.description
-        unsigned = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
-        self.reset, self._control = loaded.control_reset, loaded.control
-        self._load, self._counts = loaded.control_load, loaded.control_counts
-        self._control.argtypes = [single, ctypes.c_int, ctypes.c_uint64, single]
-        self._load.argtypes, self._counts.argtypes = [single], [unsigned]
-        loaded.control_init()
-
-    def control(self, observation: np.ndarray | None, now: int) -> tuple[np.ndarray, str | None]:
-        """Control a cycle, with all that watches over it; return the action and the fault."""
-        action = np.empty(self._about.action_size, np.float32)
-        given = np.zeros(self._about.observation_size, np.float32)
-        if observation is not None:
-            given[:] = observation
-        fault = self._control(given, observation is not None, now, action)
-        return action, FAULTS[fault] if fault else None
-
-    def load(self, state: np.ndarray) -> None:
-        """Replace the state of the controller."""
-        self._load(np.ascontiguousarray(state, np.float32))
-
-    @property
-    def counts(self) -> list[int]:
-        """The numbers of steps, missing observations, missed cycles and faults."""
-        counts = np.zeros(4, np.uint64)
-        self._counts(counts)
-        return counts.tolist()
-
-    def __call__(self, observation: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Make a step; see `Step`."""
-        action = np.empty(self._about.action_size, np.float32)
-        after = np.empty(self._about.memory_size, np.float32)
-        self._run(observation, memory, action, after)
-        if self._value is None:
-            return action, after
-        return action, after, np.array([self._value(observation, after)], np.float32)
-
-    def times(self, observation: np.ndarray, count: int) -> np.ndarray:
-        """Measure the duration of steps called from C, in seconds."""
-        memory = np.zeros(self._about.memory_size, np.float32)
-        times = np.empty(count)
-        self._time(observation, memory, count, times)
-        return times
-
-
-def _filled(text: str, words: Mapping[str, object]) -> str:
+def filled(text: str, words: Mapping[str, object]) -> str:
+    """Replace the words between @ in a template."""
     for word, value in words.items():
         text = text.replace(f"@{word}@", str(value))
     return text

@@ -5,7 +5,7 @@ import numpy as np
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.safety import Safety, largest_change, safe_action
 
-FAULTS = ("none", "missing", "late", "late_share")
+FAULTS = ("none", "missing", "late", "late_share", "unfamiliar")
 """Kinds of faults, by their number in C."""
 
 
@@ -35,12 +35,13 @@ CONSTANTS = """\
 #define @UPPER@_MAX_LATE @MAX_LATE@u /* consecutive missed cycles that are a fault */
 #define @UPPER@_WINDOW @WINDOW@u /* cycles in the window */
 #define @UPPER@_MOST_LATE @MOST_LATE@u /* more missed cycles in the window are a fault */
-
+@MONITOR_LIMITS@
 enum {
   @UPPER@_NO_FAULT = 0,
   @UPPER@_FAULT_MISSING = 1,
   @UPPER@_FAULT_LATE = 2,
-  @UPPER@_FAULT_LATE_SHARE = 3
+  @UPPER@_FAULT_LATE_SHARE = 3,
+  @UPPER@_FAULT_UNFAMILIAR = 4
 };
 
 typedef struct {
@@ -51,21 +52,21 @@ typedef struct {
   uint32_t missing, place, late_count;
   int fault; /* 0, or the kind of the fault since the last reset */
   int has_last;
-  uint8_t late[@UPPER@_WINDOW];
+@MONITOR_STATE@  uint8_t late[@UPPER@_WINDOW];
 } @NAME@_controller;
 """
 
 SAFETY = """\
 /* Clear the state and any fault; counters are kept. */
 static inline void @NAME@_reset(@NAME@_controller *it) {
-  memset(it->state, 0, sizeof it->state);
+@MONITOR_INDEX@  memset(it->state, 0, sizeof it->state);
   memcpy(it->done, @NAME@_safe, sizeof it->done);
   memset(it->late, 0, sizeof it->late);
   it->late_running = 0;
   it->missing = it->place = it->late_count = 0;
   it->fault = @UPPER@_NO_FAULT;
   it->has_last = 0;
-}
+@MONITOR_RESET@}
 
 /* Begin: clear everything, counters too. */
 static inline void @NAME@_init(@NAME@_controller *it) {
@@ -120,12 +121,12 @@ static inline int @NAME@_stop(@NAME@_controller *it, int fault, float *action) {
   return it->fault;
 }
 
-/* Control one cycle: an observation, or NULL if none has arrived, and the time of a monotonic clock
-   in nanoseconds. Returns the kind of the fault; after one the action is the safe one until
-   @NAME@_reset. The action is always finite and within its limits. */
+@MONITOR@/* Control one cycle: an observation, or NULL if none has arrived, and the time of a
+   monotonic clock in nanoseconds. Returns the kind of the fault; after one the action is the safe
+   one until @NAME@_reset. The action is always finite and within its limits. */
 static inline int @NAME@_control(@NAME@_controller *it, const float *observation, uint64_t now,
                                  float *action) {
-  int i, fault, used = 0;
+@MONITOR_INPUT@  int i, fault, used = 0;
   it->num_steps++;
   if (it->fault == @UPPER@_NO_FAULT) {
     fault = @NAME@_tick(it, now);
@@ -134,16 +135,16 @@ static inline int @NAME@_control(@NAME@_controller *it, const float *observation
     return @NAME@_stop(it, it->fault, action);
   }
   if (observation != NULL) {
-    used = @NAME@_step(observation, it->state, action, it->state);
+    used = @NAME@_step@PREDICTING@(observation, it->state, action, it->state@PREDICTED@);
   } else {
     float nothing[@UPPER@_OBSERVATION_SIZE];
     for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++) nothing[i] = NAN;
-    (void)@NAME@_step(nothing, it->state, action, it->state);
+    (void)@NAME@_step@PREDICTING@(nothing, it->state, action, it->state@PREDICTED@);
   }
   if (used) {
     it->missing = 0;
-  } else {
-    it->num_missing++;
+@MONITOR_JUDGE@  } else {
+@MONITOR_MISS@    it->num_missing++;
     it->missing++;
     if (it->missing >= @UPPER@_MAX_MISSING)
       return @NAME@_stop(it, @UPPER@_FAULT_MISSING, action);

@@ -21,16 +21,17 @@ HEADER = """\
  *
  * The observation is NULL if none has arrived; one that is not finite counts as missing. The time
  * is that of a monotonic clock in nanoseconds. A fault latches the safe action until a call of
- * @NAME@_reset(&it). The action is always finite and within its limits. Do not compile with
- * -ffast-math, which assumes finite numbers; -O3 -march=native makes it several times faster.
+ * @NAME@_reset(&it); fault is its kind, or 0. The action is always finite and within its limits.
+ * Do not compile with -ffast-math, which assumes finite numbers; -O3 -march=native makes it several
+ * times faster.
  *
  * The step alone, without what watches over it, zeros restart it:
  *
  *   float state[@UPPER@_STATE_SIZE] = {0};
  *   @NAME@_step(observation, state, action, state);
  *
- * A step makes @PRODUCTS@ multiplications by weights at most, and calls expf and log1pf
- * @SOFTPLUSES@ times each at most. Constants take @BYTES@ bytes.
+ * A step makes @PRODUCTS@ multiplications by weights at most, and calls
+ * expf and log1pf @SOFTPLUSES@ times each at most. Constants take @BYTES@ bytes.
  *
  * Observation: @OBSERVATION_NAMES@
  * Action: @ACTION_NAMES@
@@ -45,6 +46,12 @@ HEADER = """\
 
 #include "@NAME@_weights.h"
 
+#ifdef __cplusplus
+#define @UPPER@_RESTRICT __restrict
+#else
+#define @UPPER@_RESTRICT restrict
+#endif
+
 #define @UPPER@_OBSERVATION_SIZE @SEEN@
 #define @UPPER@_ACTION_SIZE @DONE@
 #define @UPPER@_STATE_SIZE @MEMORY@
@@ -52,13 +59,14 @@ HEADER = """\
 #define @UPPER@_NUM_INITIAL @INITIAL@
 #define @UPPER@_WIDEST @WIDEST@
 @CONSTANTS@
-static inline void @NAME@_dense(const float *restrict weight, const float *restrict bias,
-                                int in_size, int out_size, const float *restrict input,
-                                float *restrict output) {
+static inline void @NAME@_dense(const float *@UPPER@_RESTRICT weight,
+                                const float *@UPPER@_RESTRICT bias, int in_size, int out_size,
+                                const float *@UPPER@_RESTRICT input,
+                                float *@UPPER@_RESTRICT output) {
   int i, j;
   for (j = 0; j < out_size; j++) output[j] = bias[j];
   for (i = 0; i + 8 <= in_size; i += 8) {
-    const float *restrict w = weight + (long)i * out_size;
+    const float *@UPPER@_RESTRICT w = weight + (long)i * out_size;
     const float a = input[i], b = input[i + 1], c = input[i + 2], d = input[i + 3];
     const float e = input[i + 4], f = input[i + 5], g = input[i + 6], h = input[i + 7];
     for (j = 0; j < out_size; j++)
@@ -81,12 +89,12 @@ static inline float @NAME@_tanh_of(float x) {
   return 2.0f * t / (1.0f + t * t);
 }
 
-static inline void @NAME@_tanh(int size, float *restrict values) {
+static inline void @NAME@_tanh(int size, float *@UPPER@_RESTRICT values) {
   int i;
   for (i = 0; i < size; i++) values[i] = @NAME@_tanh_of(values[i]);
 }
 
-static inline void @NAME@_relu(int size, float *restrict values) {
+static inline void @NAME@_relu(int size, float *@UPPER@_RESTRICT values) {
   int i;
   for (i = 0; i < size; i++) values[i] = values[i] > 0.0f ? values[i] : 0.0f;
 }
@@ -95,8 +103,9 @@ static inline void @NAME@_relu(int size, float *restrict values) {
 @BODY@
 /* Compute the action and the next state; next_state may be the same array as state.
    Returns whether the observation was used. */
-static inline int @NAME@_step(const float *observation, const float *state, float *action,
-                              float *next_state) {
+static inline int @NAME@_step@PREDICTING@(const float *observation, const float *state,
+                                          float *action,
+                                          float *next_state@PREDICTED_PARAMETER@) {
   float memory[@UPPER@_STATE_SIZE];
   const int started = state[0] > 0.5f, keeps_track = @UPPER@_LATENT_SIZE > 0;
   int i, seen = 1, used = 0;
@@ -104,16 +113,17 @@ static inline int @NAME@_step(const float *observation, const float *state, floa
     if (!isfinite(observation[i])) seen = 0;
   memcpy(memory, state, sizeof memory);
   if (seen) {
-    used = @NAME@_attempt(observation, 1, memory);
+    used = @NAME@_attempt(observation, 1, memory@PREDICTED@);
     if (!used) memcpy(memory, state, sizeof memory);
   }
-  if (!used && started && keeps_track && !@NAME@_attempt(observation, 0, memory))
+  if (!used && started && keeps_track && !@NAME@_attempt(observation, 0, memory@PREDICTED@))
     memcpy(memory, state, sizeof memory);
 @ACT@
   memcpy(next_state, memory, sizeof memory);
   return used;
 }
-@BOUND@
+
+@STEP_ALONE@@BOUND@
 @SAFETY@
 #endif
 """
@@ -266,12 +276,15 @@ static inline void @NAME@_recognise(const float *observation, float *memory) {
   @NAME@_start(noise, memory + 1);
 }
 
-static inline void @NAME@_advance(const float *observation, int seen, float *memory) {
+static inline void @NAME@_advance(const float *observation, int seen,
+                                  float *memory@PREDICTED_PARAMETER@) {
   float expected[2 * @UPPER@_LATENT_SIZE], measured[2 * @UPPER@_LATENT_SIZE];
   float shifted[@UPPER@_OBSERVATION_SIZE];
   int i;
   @NAME@_transition(memory + 1, expected);
-  for (i = 0; i < @UPPER@_LATENT_SIZE; i++) memory[1 + i] = @RESIDUAL@expected[i];
+  for (i = 0; i < @UPPER@_LATENT_SIZE; i++) {
+    memory[1 + i] = @RESIDUAL@expected[i];
+@MONITOR_PREDICTION@  }
   if (!seen) return;
   for (i = 0; i < @UPPER@_OBSERVATION_SIZE; i++) shifted[i] = observation[i] - @NAME@_offset[i];
   @NAME@_measurement(shifted, measured);
@@ -284,11 +297,12 @@ static inline void @NAME@_advance(const float *observation, int seen, float *mem
   }
 }
 
-static inline int @NAME@_attempt(const float *observation, int seen, float *memory) {
+static inline int @NAME@_attempt(const float *observation, int seen,
+                                 float *memory@PREDICTED_PARAMETER@) {
   const float *input = memory + 1;
   int i;
   if (memory[0] > 0.5f)
-    @NAME@_advance(observation, seen, memory);
+    @NAME@_advance(observation, seen, memory@PREDICTED@);
   else
     @NAME@_recognise(observation, memory);
   for (i = 0; i < @UPPER@_LATENT_SIZE; i++)

@@ -3,14 +3,14 @@
 import importlib.util
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from empowerment.controller.bundle import Bundle
 from empowerment.controller.bundle_io import from_npz, to_npz
-from empowerment.controller.export.c_code import CompiledC, c_files
+from empowerment.controller.export.c_code import c_files
+from empowerment.controller.export.c_compiled import CompiledC
 from empowerment.controller.export.validation import (
     Step,
     Validation,
@@ -39,8 +39,8 @@ def export(
 
     A step maps an observation and a state to an action and the next state. A state of zeros
     restarts the controller; an observation that is not finite counts as missing. Action limits
-    are enforced; the other safety functions are exported to C only, but for the monitor of the
-    model, which is not exported.
+    are enforced; the other safety functions, the monitor of the model among them, are exported to C
+    only. An npz holds the monitor, for a controller that is made of it.
 
     Args:
         bundle: The controller bundle.
@@ -66,8 +66,7 @@ def export(
     if with_empowerment:
         bundle.check_bound()
     else:
-        bundle = _without(bundle, "bound", bound_error=None)
-    bundle = _without(bundle, "decoder", "innovations", monitor=None)
+        bundle = bundle.without_bound()
     if format == "c":
         files, step = _c(bundle, path, safety or Safety())
         validation = validate(bundle, step)
@@ -78,14 +77,6 @@ def export(
     for file, data in files.items():
         write_atomic(file, data)
     return validation, list(files)
-
-
-def _without(bundle: Bundle, *parts: str, **fields: None) -> Bundle:
-    """Return a bundle without some parts, and without the fields that describe them."""
-    about = bundle.description
-    networks = {name: layers for name, layers in about.networks.items() if name not in parts}
-    arrays = {name: a for name, a in bundle.arrays.items() if name.partition(".")[0] not in parts}
-    return Bundle(replace(about, networks=networks, **fields), arrays)
 
 
 def _c(bundle: Bundle, path: Path, safety: Safety) -> tuple[dict[Path, bytes], CompiledC]:
@@ -125,7 +116,7 @@ def _onnx(bundle: Bundle, path: Path) -> tuple[dict[Path, bytes], Step]:
             )
     from empowerment.controller.export.onnx_graph import onnx_model, runtime_step
 
-    data = onnx_model(bundle)
+    data = onnx_model(bundle.without_monitor())
     return {path: data}, runtime_step(data)
 
 
