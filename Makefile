@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format type unit slow browser-test fuzz mutants check docs bench reproduce lock gallery clean
+.PHONY: help setup demo test lint format type unit slow browser-test wasm-test fuzz mutants check docs bench reproduce lock gallery clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -46,6 +46,12 @@ slow: setup  ## Run only the slow tests
 browser-test: setup  ## Test the page of a report in Chromium, which has to be installed (some minutes)
 	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[browser]'
 	$(BIN)/pytest tests/in_browser.py
+
+wasm-test: setup  ## Test exports to WebAssembly in Node; installs clang for wasm32 by apt, as root
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	  clang lld wasi-libc libclang-rt-dev-wasm32
+	$(BIN)/pytest tests/controller/in_wasm.py
 
 fuzz: setup  ## Run the tests with a random seed, which is printed; EMPOWERMENT_SEED repeats one
 	@seed=$${EMPOWERMENT_SEED:-$$($(BIN)/python -c 'import random; print(random.getrandbits(31))')}; \

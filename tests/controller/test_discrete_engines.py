@@ -19,7 +19,7 @@ from empowerment.controller import Bundle, Controller, read_bundle, write_bundle
 from empowerment.controller.bundle_io import MANIFEST, from_json
 from empowerment.controller.choices import choose, encode
 from empowerment.controller.controller import EngineName, make_engine
-from empowerment.controller.export import FORMATS, export
+from empowerment.controller.export import export
 from empowerment.controller.export.c_code import c_files
 from empowerment.controller.export.c_compiled import CompiledC
 from empowerment.controller.export.exporting import _npz
@@ -229,7 +229,7 @@ def test_a_bundle_that_chooses_is_written_and_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["one", "two, filtered"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 def test_an_export_is_written(
     format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

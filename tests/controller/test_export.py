@@ -14,7 +14,7 @@ from numpy.random import Generator
 from empowerment.cli import main
 from empowerment.controller import Bundle, Controller, write_bundle
 from empowerment.controller.bundle_io import from_json
-from empowerment.controller.export import FORMATS, export
+from empowerment.controller.export import export
 from empowerment.controller.export.c_code import c_files
 from empowerment.controller.export.c_compiled import FLAGS, CompiledC
 from empowerment.controller.export.exporting import _OTHERS
@@ -40,7 +40,7 @@ def step_of(bundle: Bundle, format: str, path: Path) -> Step:
     return _OTHERS[format](bundle, path)[1]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_is_the_same_as_the_original(
     format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -64,7 +64,7 @@ BOUNDS: dict[str, Bundle] = {
 }
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_empowerment_is_exported_too(
     format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -80,7 +80,7 @@ def test_empowerment_is_exported_too(
         validate(bundle, step)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 @pytest.mark.parametrize("kind", ["filter", "pendulum"])
 def test_a_state_that_is_not_known_has_no_empowerment(format: str, kind: str, tmp_path: Path):
     bundle = BOUNDS[kind]
@@ -96,7 +96,7 @@ def test_a_state_that_is_not_known_has_no_empowerment(format: str, kind: str, tm
     assert np.isfinite(value).all() == (kind == "filter")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 def test_empowerment_is_exported_only_if_asked_for(
     format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -139,7 +139,7 @@ int main(void) {
     np.testing.assert_allclose(np.array(said.split(), float), wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ENDINGS)
 def test_a_failed_validation_writes_nothing(
     format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

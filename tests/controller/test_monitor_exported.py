@@ -138,5 +138,8 @@ def test_the_command_exports_the_monitor_or_says_that_it_does_not(
     with pytest.raises(SystemExit) as stopped:
         main([*words, str(tmp_path / "other.npz"), "--format", "npz", "--no-monitor"])
     assert stopped.value.code == 2
-    assert "Expected --no-monitor for the format c only; got npz." in capsys.readouterr().err
+    assert (
+        "Expected --no-monitor for the formats c, ros2 and wasm only; got npz."
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "other.npz").exists()

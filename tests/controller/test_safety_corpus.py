@@ -272,8 +272,11 @@ def test_the_command_exports_the_limits(tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ({"format": "npz", "rate": "9"}, "--rate for the format c only"),
-        ({"format": "onnx", "max-missing": "9"}, "--max-missing for the format c only"),
+        ({"format": "npz", "rate": "9"}, "--rate for the formats c, ros2 and wasm only"),
+        (
+            {"format": "onnx", "max-missing": "9"},
+            "--max-missing for the formats c, ros2 and wasm only",
+        ),
         ({"format": "c", "rate": "0"}, "--rate to be positive"),
         ({"format": "c", "safe-action": "x"}, "--safe-action to be numbers"),
         ({"format": "c", "safe-action": "9,9"}, "the safe action to be within"),

@@ -27,28 +27,33 @@ class ExportCommand:
     folder: Annotated[Positional[Path], arg(metavar="RUN")]
     """The run folder."""
 
-    format: Literal["onnx", "c", "npz"]
+    format: Literal["onnx", "c", "npz", "ros2", "wasm"]
     """onnx: a graph, for onnxruntime and others. c: two C99 headers without dependencies. npz:
-    the weights by name, for NumPy."""
+    the weights by name, for NumPy. ros2: a package with a controller for ros2_control. wasm: the C
+    as a WebAssembly module, by clang."""
 
     out: Annotated[Path, arg(metavar="FILE")]
-    """The file; for C the header with the step function, the weights go beside it."""
+    """The file; for c the header with the step function, the weights go beside it. For ros2 a new
+    folder, named as the package."""
 
     rate: Annotated[float | None, arg(metavar="HZ")] = None
-    """Of C: the control rate, from which late cycles are told; by default that of the run."""
+    """Of c, ros2 and wasm: the control rate, from which late cycles are told; by default that of
+    the run."""
 
     safe_action: Annotated[str | None, arg(metavar="U,...")] = None
-    """Of C: the action after a fault; by default the admissible one closest to zero."""
+    """Of c, ros2 and wasm: the action after a fault; by default the admissible one closest to
+    zero."""
 
     max_missing: int | None = None
-    """Of C: the number of consecutive missing observations that is a fault; 10 by default."""
+    """Of c, ros2 and wasm: the number of consecutive missing observations that is a fault; 10 by
+    default."""
 
     max_change: Annotated[float | None, arg(metavar="FLOAT")] = None
-    """Of C: the largest change of an action from one cycle to the next."""
+    """Of c, ros2 and wasm: the largest change of an action from one cycle to the next."""
 
     no_monitor: bool = False
-    """Of C: leave out the monitor of the model, which stops where observations are not what the
-    model expects."""
+    """Of c, ros2 and wasm: leave out the monitor of the model, which stops where observations
+    are not what the model expects."""
 
     with_empowerment: bool = False
     """Export the empowerment of the state too, so that what runs the controller can log it."""
@@ -61,7 +66,7 @@ class ExportCommand:
 
     def run(self) -> None:
         """Export, and print how exact it is."""
-        check_writable(self.out)
+        check_writable(self.out / "package.xml" if self.format == "ros2" else self.out)
         bundle = read_bundle(self.folder)
         safety = self._safety(bundle.description.interval)
         found, files = export(
@@ -88,15 +93,20 @@ class ExportCommand:
                 )
                 parts += "the model"
             log(f"The graph is the step alone: {parts} are left to the program that runs it.")
+        if self.format == "ros2":
+            log("Name the interfaces of your robot in config/controllers.yaml; README.md says how.")
+            files = [self.out]
         log(f"The export is in {' and '.join(map(str, files))}.")
 
     def _safety(self, interval: float | None) -> Safety | None:
-        """Return the fault limits of an export to C; other formats have none."""
+        """Return the fault limits of an export to C or from it; other formats have none."""
         given = [name for name in _OF_C if getattr(self, name) not in (None, False)]
-        if self.format != "c":
+        if self.format in ("onnx", "npz"):
             if given:
                 name = given[0].replace("_", "-")
-                raise ValueError(f"Expected --{name} for the format c only; got {self.format}.")
+                raise ValueError(
+                    f"Expected --{name} for the formats c, ros2 and wasm only; got {self.format}."
+                )
             return None
         if self.rate is not None and not 0 < self.rate < math.inf:
             raise ValueError(f"Expected --rate to be positive and finite; got {self.rate}.")

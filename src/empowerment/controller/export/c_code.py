@@ -78,8 +78,8 @@ def c_files(bundle: Bundle, name: str, safety: Safety | None = None) -> dict[str
         "FINISH": finish,
         "NAME": name,
         "UPPER": name.upper(),
-        "OBSERVATION_NAMES": _comment(about.observation_names),
-        "ACTION_NAMES": _comment(labels(about.action_names, about.choices)),
+        "OBSERVATION_NAMES": comment(about.observation_names),
+        "ACTION_NAMES": comment(labels(about.action_names, about.choices)),
         "SEEN": about.observation_size,
         "DONE": about.action_size,
         "CHOICES": ", ".join(map(str, about.choices)),
@@ -130,7 +130,7 @@ def filled(text: str, words: Mapping[str, object]) -> str:
     return text
 
 
-def _comment(names: Sequence[str]) -> str:
+def comment(names: Sequence[str]) -> str:
     """Make names safe inside a comment."""
     joined = ", ".join("".join(c if c.isprintable() else " " for c in name) for name in names)
     return joined.replace("*/", "* /").replace("@", "at")[:500]
