@@ -37,8 +37,8 @@ KINDS: dict[str, Bundle] = {
 SCRIPT = """
 const fs = require("fs");
 const bytes = fs.readFileSync(process.argv[2]);
-const module = new WebAssembly.Module(bytes);
-const it = new WebAssembly.Instance(module, {}).exports;
+const compiled = new WebAssembly.Module(bytes);
+const it = new WebAssembly.Instance(compiled, {}).exports;
 it.init();
 const view = (place, size) => new Float32Array(it.memory.buffer, place, size);
 const observation = view(it.observation(), it.observation_size());
@@ -53,7 +53,7 @@ console.log(JSON.stringify({
   results,
   counts: [0, 1, 2, 3].map((kind) => it.count(kind)),
   levels: it.levels ? [...view(it.levels(), it.observation_size())] : null,
-  imports: WebAssembly.Module.imports(module),
+  imports: WebAssembly.Module.imports(compiled),
 }));
 """
 FAULTS = (None, "missing", "late", "late_share", "unfamiliar")
@@ -65,7 +65,8 @@ def in_node(file: Path, cycles: list[dict[str, Any]]) -> dict[str, Any]:
     script.write_text(SCRIPT)
     given = json.dumps(cycles)
     command = [Path(ROOT_DIR) / "bin" / "node", script, file]
-    said = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    said = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr[-2000:]
     return json.loads(said.stdout)
 
 
