@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from controllers_for_tests import discrete_bundle, filter_bundle, pendulum_bundle, with_bound
+from controllers_for_tests import (
+    discrete_bundle,
+    filter_bundle,
+    pendulum_bundle,
+    watched_bundle,
+    with_bound,
+)
 from numpy.random import Generator
 
 from empowerment.cli import main
@@ -170,6 +176,35 @@ def test_c_has_symbols_of_its_own_and_no_allocation():
     assert all(name.startswith("left_arm_") for name in defined)
     assert all(name.startswith("LEFT_ARM_") for name in re.findall(r"#define (\w+)", code))
     assert len(set(defined)) == len(defined)
+
+
+@pytest.mark.parametrize(
+    ("kind", "compiler"),
+    [("filter", "cc"), ("pendulum", "cc"), ("watched", "cc"), ("watched", "c++")],
+)
+def test_c_is_single_precision_and_calls_nothing_else(kind: str, compiler: str, tmp_path: Path):
+    texts = c_files(with_bound(KINDS.get(kind) or watched_bundle(0.1)), "it")
+    assert not re.search(r"\bdouble\b|stdio|printf", "".join(texts.values()))
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+    (tmp_path / "main.c").write_text("""
+#include "it.h"
+int run(it_controller *it, const float *o, uint64_t now, float *a);
+float value(it_controller *it, const float *o);
+int run(it_controller *it, const float *o, uint64_t now, float *a) {
+  if (now == 0) it_init(it);
+  return it_control(it, o, now, a);
+}
+float value(it_controller *it, const float *o) { return it_empowerment(o, it->state); }
+""")
+    flags = ["-x", "c++", "-std=c++17", *FLAGS[1:]] if compiler == "c++" else FLAGS
+    command = [compiler, *flags, "-O1", "-c", "-o", "main.o", "main.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run(
+        ["nm", "-u", "main.o"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    known = {"expf", "log1pf", "cosf", "sinf", "sincosf", "memcpy", "memset"}
+    assert set(re.findall(r"\bU ([a-z]\w+)", said)) <= known
 
 
 def test_two_controllers_live_in_one_c_program(tmp_path: Path):

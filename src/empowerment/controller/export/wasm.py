@@ -10,8 +10,8 @@ from empowerment.controller.export.c_code import filled
 
 _COMPILERS = ("clang", *(f"clang-{version}" for version in range(24, 10, -1)))
 _FLAGS = (
-    "--target=wasm32-wasi", "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-nostartfiles",
-    "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=131072",
+    "--target=wasm32-wasi", "-msimd128", "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror",
+    "-nostartfiles", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=131072",
 )  # fmt: skip
 _NEEDED = "clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian's packages)"
 _IMPORTS = 2
