@@ -37,7 +37,10 @@ def test_c_finds_a_change_in_the_same_cycle(change: Any, random: Generator):
         action = controller.step(given)
         found, fault = compiled.control(given, time)
         np.testing.assert_allclose(found, action, atol=1e-5)
-        np.testing.assert_allclose(compiled.levels, controller.levels, rtol=1e-3, atol=1e-5)
+        levels, wanted = compiled.levels, controller.levels
+        assert levels is not None
+        assert wanted is not None
+        np.testing.assert_allclose(levels, wanted, rtol=1e-3, atol=1e-5)
         assert fault == kind_of(controller.fault)
         faults.append(fault)
         system.apply(action)

@@ -114,7 +114,9 @@ def test_the_functions_of_a_module_are_those_of_the_controller(tmp_path: Path):
         np.testing.assert_allclose(places["action"], controller.step(observation), atol=1e-5)
         assert fault == (4 if controller.fault else 0)
         assert np.isfinite(it.wasm_empowerment())
-    np.testing.assert_allclose(places["levels"], controller.levels, rtol=1e-4)
+    levels = controller.levels
+    assert levels is not None
+    np.testing.assert_allclose(places["levels"], levels, rtol=1e-4)
     assert controller.fault is not None
     assert it.wasm_unfamiliar_axis() == 2
     for odd in (np.nan, -1.0, 1e300):  # No time: nothing to convert.
