@@ -19,7 +19,8 @@ class ExportCommand:
     """Write a trained policy with its filter for other runtimes.
 
     The export is a step function from observation and state to action and next state. It is
-    compared with the original on a thousand random steps before it is written.
+    compared with the original on a thousand random steps before it is written. Of c, ros2 and wasm
+    it has what watches over the controller, too: deadlines, a latched safe action, the monitor.
 
     Try `empower export runs/pendulum --format c --out pendulum.h`.
     """
