@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,15 @@ def by_python(bundle: Bundle, safety: Safety, spell: Spell, engine: EngineName) 
     return faults, np.array(actions), counts, controller.levels
 
 
+@cache
+def in_c(bundle: Bundle, safety: Safety) -> CompiledC:
+    return CompiledC(bundle, "it", c_files(bundle, "it", safety), ("-O0",))
+
+
 def by_c(bundle: Bundle, safety: Safety, spell: Spell) -> Trace:
     now, faults, actions = 10**18, [], []
-    compiled = CompiledC(bundle, "it", c_files(bundle, "it", safety), ("-O0",))
+    compiled = in_c(bundle, safety)
+    compiled.init()
     for index, (gap, observation) in enumerate(spell.cycles(bundle.description.observation_size)):
         if index in spell.resets:
             compiled.reset()
@@ -281,6 +287,7 @@ def test_the_command_exports_the_limits(tmp_path: Path):
         ({"format": "c", "safe-action": "x"}, "--safe-action to be numbers"),
         ({"format": "c", "safe-action": "9,9"}, "the safe action to be within"),
         ({"format": "c", "max-missing": "0"}, "max_missing to be at least 1"),
+        ({"format": "c", "max-missing": f"{10**10}"}, "max_missing to be at most 2147483647 in C"),
         ({"format": "c", "max-change": "-1"}, "max_change to be above zero"),
     ],
 )

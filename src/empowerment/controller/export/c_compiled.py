@@ -66,14 +66,15 @@ class CompiledC:
             self._value.argtypes, self._value.restype = [single] * 2, ctypes.c_float
         self._about = bundle.description
         unsigned = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
-        self.reset, self._control = loaded.control_reset, loaded.control
+        self.init, self.reset = loaded.control_init, loaded.control_reset
+        self._control = loaded.control
         self._load, self._counts = loaded.control_load, loaded.control_counts
         self._control.argtypes = [single, ctypes.c_int, ctypes.c_uint64, single]
         self._load.argtypes, self._counts.argtypes = [single], [unsigned]
         if self._has_levels:
             self._levels = loaded.control_levels
             self._levels.argtypes = [single]
-        loaded.control_init()
+        self.init()
 
     def control(self, observation: np.ndarray | None, now: int) -> tuple[np.ndarray, str | None]:
         """Control a cycle, with all that watches over it; return the action and the fault."""

@@ -8,6 +8,8 @@ from empowerment.controller.safety import Safety, largest_change, safe_action
 FAULTS = ("none", "missing", "late", "late_share", "unfamiliar")
 """Kinds of faults, by their number in C."""
 
+_LARGEST = (1 << 31) - 1
+
 
 def safety_arrays(bundle: Bundle, safety: Safety) -> dict[str, np.ndarray]:
     """Return the safe action, and the largest change if there is one."""
@@ -18,6 +20,11 @@ def safety_arrays(bundle: Bundle, safety: Safety) -> dict[str, np.ndarray]:
 
 def safety_words(safety: Safety) -> dict[str, object]:
     """Return what the templates say of the limits."""
+    for name in ("max_missing", "max_late", "window"):
+        if getattr(safety, name) > _LARGEST:
+            raise ValueError(
+                f"Expected {name} to be at most {_LARGEST} in C; got {getattr(safety, name)}."
+            )
     interval = 0 if safety.interval is None else max(round(safety.interval * 1e9), 1)
     return {
         "MAX_MISSING": safety.max_missing,
