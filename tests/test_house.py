@@ -20,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 320
 
 LAYERS = (  # Each imports only what comes before it, and none of its own line
-    ("errors", "types", "files", "settings", "cache", "cluster", "devices"),
+    ("errors", "types", "files", "settings", "cache", "cluster", "devices", "packing", "processes"),
     ("storage",),
     ("distributions",),
     ("networks",),

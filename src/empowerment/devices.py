@@ -4,7 +4,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import TypeVar
 
+import equinox as eqx
 import jax
+import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 _AXIS = "batch"
@@ -14,27 +16,57 @@ _T = TypeVar("_T")
 
 def check_devices(count: int) -> None:
     """Raise a `ValueError` if there are not so many devices."""
-    if count == 1:
+    if count == 1 == jax.process_count():
         return
-    found = jax.devices()
-    if count > len(found):
+    found, processes = jax.local_devices(), jax.process_count()
+    if count % processes:
         raise ValueError(
-            f"Expected {count} devices; this machine has {len(found)} ({found[0].platform}). Cores "
-            "count as devices by XLA_FLAGS=--xla_force_host_platform_device_count=N."
+            f"Expected a number of devices that {processes} processes can share evenly; got "
+            f"{count}. Choose it by --devices."
+        )
+    if count // processes > len(found):
+        raise ValueError(
+            f"Expected {count // processes} devices; this machine has {len(found)} "
+            f"({found[0].platform}). Cores count as devices by "
+            "XLA_FLAGS=--xla_force_host_platform_device_count=N."
         )
 
 
 @contextlib.contextmanager
 def use_devices(count: int) -> Iterator[None]:
-    """Spread batches over the first devices; parameters are on each of them."""
+    """Spread batches over the first devices of each process; parameters are on each of them."""
     check_devices(count)
     if count == 1:
         yield
         return
-    devices = jax.devices()[:count]
+    own = count // jax.process_count()
+    devices = [each for i in range(jax.process_count()) for each in _devices_of(i)[:own]]
     mesh = jax.make_mesh((count,), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
     with jax.set_mesh(mesh):
         yield
+
+
+def _devices_of(process: int) -> list[jax.Device]:
+    return [device for device in jax.devices() if device.process_index == process]
+
+
+def gathered(tree: _T) -> _T:
+    """Return what was computed on the devices of several processes as arrays of this one.
+
+    All of them have all of it. What is computed from such arrays alone concerns no other process.
+    """
+    if jax.process_count() == 1:
+        return tree
+
+    def copy(leaf: jax.Array) -> jax.Array:
+        if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(
+                np.asarray(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf)
+            )
+        return jax.numpy.asarray(np.asarray(leaf))
+
+    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array))
+    return eqx.combine(jax.tree.map(copy, arrays), rest)
 
 
 def shard(batch: _T) -> _T:
