@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
         figures: Its numbers once it is finished.
         hash: SHA-256 of its files.
         seconds: How long its last attempt took.
+        core_seconds: Processor time of the training in its last attempt.
     """
 
     settings: dict[str, Any]
@@ -33,6 +34,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
     figures: dict[str, float] = {}
     hash: str | None = None
     seconds: float = 0.0
+    core_seconds: float = 0.0
 
 
 class Scheduler:
@@ -79,7 +81,8 @@ class Scheduler:
         """
         entry = self._entries[name]
         if isinstance(result, Outcome):
-            entry.figures, entry.hash, entry.seconds = result.figures, result.hash, result.seconds
+            entry.figures, entry.hash = result.figures, result.hash
+            entry.seconds, entry.core_seconds = result.seconds, result.core_seconds
             entry.why = None
             self._move(name, "finished")
         elif entry.state == "running":
