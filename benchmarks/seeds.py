@@ -93,7 +93,7 @@ class Sweeper:
         """Run jobs, given their settings by case and seed."""
         names = {(case, seed): _name(case, seed) for case, seed in settings}
         with (
-            open_growing(self.out, names.values()) as sweep,
+            open_growing(self.out, {names[at]: given for at, given in settings.items()}) as sweep,
             show_progress(self.out.name) as progress,
         ):
             jobs = {

@@ -72,6 +72,8 @@ def test_finished_measurements_are_kept_and_others_added(
     assert {each.why for each in later if each.case == "bad"} == {"no luck"}
     assert [each.case for each in finished(later)] == 3 * ["good"]
     assert "bad, seed 2: no luck" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"of good/seed-0 in .*; case was good and is odd"):
+        given.run({("good", 0): {"case": "odd", "seed": 0}}, measured)
     # What is not asked for is still in the list of the sweep.
     given.run(settings("good", count=1), measured)
     runs = json.loads((given.out / "sweep.json").read_text())["runs"]

@@ -2,8 +2,9 @@
 
 import contextlib
 import hashlib
+import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -110,16 +111,28 @@ def open_sweep(folder: Path, grid: Grid, points: list[Point]) -> Iterator[Sweep]
 
 
 @contextlib.contextmanager
-def open_growing(folder: Path, names: Iterable[str]) -> Iterator[Sweep]:
+def open_growing(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Iterator[Sweep]:
     """Open a sweep without a grid: whatever runs are asked for are added to those that it has.
 
     Args:
         folder: The folder, a new one or one that was opened like this before.
-        names: Names of the runs that are asked for; the others stay as they are.
+        settings: Settings of the runs that are asked for, by their names; other runs stay as they
+            are.
+
+    Raises:
+        ValueError: If another driver has it, or a run was begun with other settings.
     """
     with _locked_folder(folder) as (folder, content):
         known = {} if content is None else content["runs"]
-        entries = {name: known.pop(name, None) or Entry({}) for name in names}
+        entries = {}
+        for name, given in settings.items():
+            now: dict[str, Any] = json.loads(encode(given))
+            entries[name] = entry = known.pop(name, None) or Entry(now)
+            if entry.settings != now:
+                raise ValueError(
+                    f"Expected the settings of {name} in {folder}; "
+                    f"{difference(entry.settings, now)}. Choose another folder."
+                )
         yield Sweep(folder, None, entries, known)
 
 

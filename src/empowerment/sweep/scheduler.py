@@ -41,7 +41,9 @@ class Scheduler:
     """Decides which run is started next, and what a failure means.
 
     A run that failed goes to the end of the queue, until it has failed once more than it is to be
-    retried. All other runs come in their order.
+    retried. The first run of each kind, of which others differ in the seed alone, comes before all
+    others: what it compiles they find, and no two compile the same at a time. Else runs come in
+    their order.
 
     Args:
         entries: The runs by their names; it keeps them up to date.
@@ -51,7 +53,9 @@ class Scheduler:
     def __init__(self, entries: dict[str, Entry], *, retries: int):
         self._entries = entries
         self._retries = retries
-        self._waiting = deque(name for name, each in entries.items() if each.state == "waiting")
+        waiting = [name for name, each in entries.items() if each.state == "waiting"]
+        first = {_kind(name): name for name in reversed(waiting)}
+        self._waiting = deque(sorted(waiting, key=lambda name: first[_kind(name)] != name))
         self._counts = Counter(each.state for each in entries.values())
 
     @property
@@ -104,6 +108,10 @@ class Scheduler:
         self._counts[entry.state] -= 1
         self._counts[state] += 1
         entry.state = state
+
+
+def _kind(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def released(entries: Iterable[Entry], *, keep_pruned: bool) -> None:
