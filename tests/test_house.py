@@ -20,8 +20,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 320
 
 LAYERS = (  # Each imports only what comes before it, and none of its own line
-    ("errors", "types", "files", "settings", "cache", "cluster", "devices", "packing", "processes"),
-    ("storage",),
+    ("errors", "types", "files", "settings", "cache", "cluster", "devices"),
+    ("storage", "packing", "processes"),
     ("distributions",),
     ("networks",),
     ("optimise",),

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
@@ -39,34 +40,27 @@ def use_devices(count: int) -> Iterator[None]:
     if count == 1:
         yield
         return
-    own = count // jax.process_count()
-    devices = [each for i in range(jax.process_count()) for each in _devices_of(i)[:own]]
+    processes = jax.process_count()
+    devices = [
+        device
+        for process in range(processes)
+        for device in [d for d in jax.devices() if d.process_index == process][: count // processes]
+    ]
     mesh = jax.make_mesh((count,), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
     with jax.set_mesh(mesh):
         yield
 
 
-def _devices_of(process: int) -> list[jax.Device]:
-    return [device for device in jax.devices() if device.process_index == process]
-
-
 def gathered(tree: _T) -> _T:
     """Return what was computed on the devices of several processes as arrays of this one.
 
-    All of them have all of it. What is computed from such arrays alone concerns no other process.
+    Each process has all of it. What is computed from it later concerns no other process, so this is
+    called where no devices are in use.
     """
     if jax.process_count() == 1:
         return tree
-
-    def copy(leaf: jax.Array) -> jax.Array:
-        if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(
-                np.asarray(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf)
-            )
-        return jax.numpy.asarray(np.asarray(leaf))
-
-    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array))
-    return eqx.combine(jax.tree.map(copy, arrays), rest)
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), arrays), rest)
 
 
 def shard(batch: _T) -> _T:

@@ -155,7 +155,7 @@ class TrainCommand:
 
 
 def _silent(*words: object) -> None:
-    """Say nothing."""
+    """Ignore a message, or progress."""
 
 
 def _of_slurm(flag: str, given: int | None, variable: str) -> int:

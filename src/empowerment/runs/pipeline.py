@@ -1,6 +1,6 @@
 """Training a run: collect data and learn a world if need be, then train an agent, in a folder."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from empowerment.data import (
     read_log,
     with_limits,
 )
-from empowerment.devices import check_devices, use_devices
+from empowerment.devices import check_devices, gathered, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
@@ -186,6 +186,7 @@ def _train_round(
             progress=progress,
             key=model_key,
         )
+    model = gathered(model)
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
     task = experiment.task(parts[0].spaces.observation_names)
@@ -211,7 +212,9 @@ def _train(
 
     hooks = RunHooks(run, number, progress, latest)
     with use_devices(experiment.devices):
-        return train_stages(world, experiment.agent, hooks, *keys, task=task)
+        trained = train_stages(world, experiment.agent, hooks, *keys, task=task)
+    own = {each.name: gathered(getattr(trained, each.name)) for each in fields(trained)}
+    return TrainedAgent(**own)
 
 
 def _system(experiment: Experiment) -> System:

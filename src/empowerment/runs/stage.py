@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from empowerment.devices import gathered
 from empowerment.files import check_writable, convert, decode, read_bytes, write_atomic
 from empowerment.optimise import Callback, Snapshot
 from empowerment.runs.folder import Run
@@ -85,7 +84,6 @@ class RunHooks:
 
         try:
             result, about = train(Callback(on_update, resume))
-            result = gathered(result)
         except KeyboardInterrupt:
             if newest is not None:
                 save(newest)
