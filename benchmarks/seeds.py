@@ -38,7 +38,7 @@ class Trained:
         case: Name of the case.
         seed: The seed.
         folder: The run folder.
-        core_seconds: Processor time of the training, as far as it was one piece; else 0.
+        core_seconds: Processor time of the training; 0 if it was resumed.
         why: Why it failed, if it did.
     """
 
@@ -106,9 +106,8 @@ class Sweeper:
             found = []
             for (case, seed), name in names.items():
                 entry = sweep.entries[name]
-                spent = entry.core_seconds if entry.attempts == 1 else 0.0
                 why = entry.why if entry.state == "failed" else None
-                found.append(Trained(case, seed, jobs[name].folder, spent, why))
+                found.append(Trained(case, seed, jobs[name].folder, entry.core_seconds, why))
             return found
 
     def write(self, name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:

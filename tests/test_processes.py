@@ -21,7 +21,7 @@ from empowerment.processes import Team, joined
 from empowerment.runs import Experiment, load_run
 from empowerment.runs.shared import decided, open_shared, write_shared
 
-SECONDS = 400
+SECONDS = 900
 """Timeout of everything that two processes do together, on a machine with much else to do."""
 
 

@@ -221,6 +221,7 @@ def test_a_job_is_an_ordinary_run_and_repeats_nothing(tmp_path: Path):
     written = (tmp_path / "run" / "policy.safetensors").stat().st_mtime_ns
     again = train(job(tmp_path / "run"))
     assert (again.hash, again.figures) == (outcome.hash, outcome.figures)
+    assert (outcome.core_seconds > 0, again.core_seconds) == (True, 0)
     assert (tmp_path / "run" / "policy.safetensors").stat().st_mtime_ns == written
 
 

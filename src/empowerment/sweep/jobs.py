@@ -56,7 +56,7 @@ class Outcome:
         figures: Its numbers, by their names.
         hash: SHA-256 of all its files.
         seconds: How long it took.
-        core_seconds: Processor time of its training.
+        core_seconds: Processor time of its training; 0 if it was resumed.
         said: What it said to the user.
     """
 
@@ -98,11 +98,12 @@ def train(job: Job) -> Outcome:
     """Train and evaluate a run in its folder, from wherever it was interrupted."""
     from empowerment.runs import evaluate_run, refresh_manifest
     from empowerment.runs.experiment import from_json
-    from empowerment.runs.folder import LockedError
+    from empowerment.runs.folder import MANIFEST, LockedError
     from empowerment.runs.pipeline import train_run
 
     start, begun, said = time.monotonic(), time.process_time(), []
     experiment, seed = from_json(job.settings, job.name)
+    is_new = not (job.folder / MANIFEST).exists()
     while True:
         try:
             train_run(
@@ -118,7 +119,7 @@ def train(job: Job) -> Outcome:
             if time.monotonic() - start > _LOCKED_SECONDS:
                 raise
             time.sleep(1.0)
-    core_seconds = time.process_time() - begun
+    core_seconds = time.process_time() - begun if is_new else 0.0
     if job.episodes and experiment.has_environment:
         evaluate_run(job.folder, episodes=job.episodes, seed=seed, env=experiment.env)
         refresh_manifest(job.folder)

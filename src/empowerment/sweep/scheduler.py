@@ -24,7 +24,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
         figures: Its numbers once it is finished.
         hash: SHA-256 of its files.
         seconds: How long its last attempt took.
-        core_seconds: Processor time of the training in its last attempt.
+        core_seconds: Processor time of its training; 0 if it was resumed.
     """
 
     settings: dict[str, Any]
