@@ -89,10 +89,10 @@ else ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.bound
 	$(BIN)/python -m benchmarks.certificates
 	$(BIN)/python -m benchmarks.agent pendulum
-	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 3
-	$(BIN)/python -m benchmarks.agent pendulum --variants --seeds 3
-	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 3
-	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 3
+	$(BIN)/python -m benchmarks.agent pendulum --steps 2 10 --seeds 0-2
+	$(BIN)/python -m benchmarks.agent pendulum --variants --seeds 0-2
+	$(BIN)/python -m benchmarks.agent pendulum-paper --seeds 0-2
+	$(BIN)/python -m benchmarks.agent pendulum-paper-5step --seeds 0-2
 	$(BIN)/python -m benchmarks.rods
 	$(BIN)/python -m benchmarks.gradients
 	$(BIN)/python -m benchmarks.linearised
@@ -102,7 +102,7 @@ else ifeq ($(PRESET),)
 	$(BIN)/python -m benchmarks.learnt
 	$(BIN)/python -m benchmarks.rooms ball
 	$(BIN)/python -m benchmarks.rooms balls
-	$(BIN)/python -m benchmarks.foresight results/rooms/balls-*
+	$(BIN)/python -m benchmarks.foresight results/rooms/runs/balls/*
 	$(BIN)/python -m benchmarks.biped
 	$(BIN)/python -m benchmarks.suite
 else

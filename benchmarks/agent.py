@@ -1,64 +1,60 @@
 """Train and evaluate a preset over many seeds, and write its table of docs/results.md."""
 
-import argparse
 import hashlib
 import itertools
-import tempfile
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
 
-from benchmarks.tables import Table, write_table
+from benchmarks.seeds import Sweeper, Trained, finished, parser, sweeper
+from benchmarks.tables import Table
 from empowerment.agent import untrained_agent
 from empowerment.policy import train_policy
-from empowerment.runs import PRESETS, Experiment, TrainedRun, evaluate_agent, train_run
+from empowerment.runs import PRESETS, TrainedRun, evaluate_agent, load_run
 
 _HORIZONS = (10, 20, 40)
 
 
-def measure(experiment: Experiment, seeds: range, episodes: int) -> Table:
-    """Train with each seed, and evaluate with start states of the same seed."""
+def measure(sweeper: Sweeper, preset: str, lengths: list[int]) -> Table:
+    """Train with plans of some lengths, and evaluate with start states of the same seed."""
     rows: Table = []
-    for seed in seeds:
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            run = train_run(experiment, folder=Path(folder) / "run", seed=seed)
-            seconds = time.perf_counter() - start
-        figures = evaluate_agent(run, episodes=episodes, seed=seed)
+    for run in _trained(sweeper, preset, lengths):
+        figures = run.figures
         rows.append(
             {
-                "n": experiment.agent.steps,
-                "seed": seed,
-                "training": f"{seconds:.0f} s",
+                "n": load_run(run.folder).experiment.agent.steps,
+                "seed": run.seed,
+                "training": f"{run.seconds} s",
                 **_standing(figures),
                 "empowerment": f"{figures['empowerment_mean']:.3f}",
                 "uniform: held": f"{figures['uniform']['held_fraction']:.2f}",
                 "uniform: empowerment": f"{figures['uniform']['empowerment_mean']:.3f}",
             }
         )
-        print(rows[-1], flush=True)
     return rows
 
 
-def measure_on_one_channel(
-    experiment: Experiment, seeds: range, episodes: int
-) -> tuple[Table, Table]:
+def _trained(sweeper: Sweeper, preset: str, lengths: list[int]) -> list[Trained]:
+    """Train a preset, with plans of its own length or of others."""
+    experiment = PRESETS[preset].experiment
+    cases = {f"{preset}/steps={steps}": experiment.with_agent(steps=steps) for steps in lengths}
+    return finished(sweeper.train(cases or {preset: experiment}))
+
+
+def measure_on_one_channel(sweeper: Sweeper, preset: str) -> tuple[Table, Table]:
     """Train further policies on one channel: without a critic, and with other horizons."""
     critics: Table = []
     horizons: Table = []
-    for seed in seeds:
-        with tempfile.TemporaryDirectory() as folder:
-            run = train_run(experiment, folder=Path(folder) / "run", seed=seed)
-        without = _another_policy(run, horizon=experiment.agent.horizon, critic=False)
-        for critic, each in {"yes": run, "no": without}.items():
-            figures = evaluate_agent(each, episodes=episodes, seed=seed)
-            critics.append({"critic": critic, "seed": seed, **_standing(figures)})
+    for each in _trained(sweeper, preset, []):
+        run = load_run(each.folder)
+        without = _another_policy(run, horizon=run.experiment.agent.horizon, critic=False)
+        other = evaluate_agent(without, episodes=sweeper.episodes, seed=run.seed)
+        for critic, figures in {"yes": each.figures, "no": other}.items():
+            critics.append({"critic": critic, "seed": run.seed, **_standing(figures)})
             print(critics[-1], flush=True)
-        if seed == seeds[0]:
-            horizons = measure_horizons(run, episodes)
+        if not horizons:
+            horizons = measure_horizons(run, sweeper.episodes)
     return critics, horizons
 
 
@@ -113,29 +109,23 @@ def _digest(run: TrainedRun) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("preset", choices=PRESETS)
-    parser.add_argument("--seeds", type=int, default=20, help="number of seeds, from 0")
-    parser.add_argument("--episodes", type=int, default=100, help="episodes of each evaluation")
-    parser.add_argument("--steps", type=int, nargs="*", help="plan lengths; default: the preset's")
-    parser.add_argument(
+    options = parser(__doc__, out="agent", seeds="0-19", episodes=100)
+    options.add_argument("preset", choices=PRESETS)
+    options.add_argument("--steps", type=int, nargs="*", default=[], help="other plan lengths")
+    options.add_argument(
         "--variants",
         action="store_true",
         help="train further policies on one channel: without a critic, and with other horizons",
     )
-    options = parser.parse_args()
-    experiment, seeds = PRESETS[options.preset].experiment, range(options.seeds)
-    if options.variants:
-        critics, horizons = measure_on_one_channel(experiment, seeds, options.episodes)
-        write_table("agent-critic", critics)
-        write_table("agent-horizons", horizons)
+    given = options.parse_args()
+    seeds = sweeper(given)
+    if given.variants:
+        critics, horizons = measure_on_one_channel(seeds, given.preset)
+        seeds.write("agent-critic", critics)
+        seeds.write("agent-horizons", horizons)
         return
-    rows, name = [], f"agent-{options.preset}"
-    if options.steps:
-        name = f"{name}-steps"
-    for steps in options.steps or [experiment.agent.steps]:
-        rows += measure(experiment.with_agent(steps=steps), seeds, options.episodes)
-    write_table(name, rows)
+    name = f"agent-{given.preset}-steps" if given.steps else f"agent-{given.preset}"
+    seeds.write(name, measure(seeds, given.preset, given.steps))
 
 
 if __name__ == "__main__":

@@ -4,23 +4,14 @@ The first variant collects data and learns models. The others begin with its fir
 in what counts as empowerment, or in whether models are told that episodes end.
 """
 
-import argparse
 import json
-import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.tables import Table, beside, write_table
+from benchmarks.seeds import Trained, finished, parser, slug, sweeper
+from benchmarks.tables import Table, beside
 from empowerment.data import Trajectories
-from empowerment.runs import (
-    PRESETS,
-    Experiment,
-    evaluate_agent,
-    load_run,
-    read_manifest,
-    train_run,
-)
+from empowerment.runs import PRESETS, Experiment, evaluate_agent, load_run, read_manifest
 from empowerment.runs.loading import data_path
 
 _PRESET = PRESETS["biped"].experiment
@@ -33,7 +24,7 @@ _VARIANTS: dict[str, Experiment] = {
     "ends ignored": replace(_PRESET, rounds=0),
 }
 _FIRST = next(iter(_VARIANTS))
-"""The variant whose data, and models but for the last, the others reuse."""
+"""The variant whose first data the others reuse."""
 
 _ENDLESS = "ends ignored"
 """The variant whose data do not say that an episode ended where the robot fell."""
@@ -48,43 +39,42 @@ _FIGURES = {
 }
 
 
-def measure(variant: str, seed: int, episodes: int, folder: Path) -> Table:
-    """Train or resume one agent, and evaluate it after each round.
+def rows_of(variant: str, run: Trained, episodes: int) -> Table:
+    """Evaluate a run after each round.
 
-    The duration is only reported for complete runs, which learn their models themselves.
+    The duration is only reported for complete runs, which collect their first data themselves.
     """
-    start = time.monotonic()
-    train_run(_VARIANTS[variant], folder=folder, seed=seed, resume=folder.exists())
-    seconds = round(time.monotonic() - start)
-    rows: Table = []
+    folder, rows = run.folder, list[dict[str, object]]()
     manifest = read_manifest(folder)
     num_rounds, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
     for rounds in range(num_rounds):
         figures = evaluate_agent(load_run(folder, rounds=rounds), episodes=episodes, seed=1000)
-        row: dict[str, object] = {"variant": variant, "seed": seed, "rounds": rounds}
+        row: dict[str, object] = {"variant": variant, "seed": run.seed, "rounds": rounds}
         row["kept"] = "yes" if rounds == kept else ""
         row["imagined / real"] = _compared(folder, rounds)
         row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
         row["environment steps"] = _steps(folder, rounds)
         is_complete = variant == _FIRST and rounds == num_rounds - 1
-        row["seconds"] = seconds if is_complete else ""
+        row["seconds"] = run.seconds if is_complete else ""
         rows.append(row)
         print(row, flush=True)
     return rows
 
 
 def share(source: Path, folder: Path, *, endless: bool) -> None:
-    """Start a run folder with the first data and model of another run, or data without ends."""
-    if not (source / "model.safetensors").exists():
-        raise FileNotFoundError(f"Expected {source} to be a run with models to reuse; got none.")
-    folder.mkdir(parents=True)
-    if endless:
-        data = Trajectories.load(source / "data.npz")
-        cut = [replace(each, terminated=False, truncated=True) for each in data.episodes]
-        replace(data, episodes=tuple(cut)).save(folder / "data.npz")
+    """Start a run folder with the first data of another run, with or without its ends.
+
+    From the same data and seed it learns the same first model.
+    """
+    if folder.exists():
         return
-    for name in ("data.npz", "model.json", "model.safetensors"):
-        shutil.copy(source / name, folder)
+    if not (source / "data.npz").exists():
+        raise FileNotFoundError(f"Expected {source} to be a run with data to reuse; got none.")
+    data = Trajectories.load(source / "data.npz")
+    if endless:
+        cut = [replace(each, terminated=False, truncated=True) for each in data.episodes]
+        data = replace(data, episodes=tuple(cut))
+    data.save(folder / "data.npz")
 
 
 def _compared(folder: Path, rounds: int) -> str:
@@ -105,19 +95,21 @@ def _steps(folder: Path, rounds: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=[_FIRST, _ENDLESS])
-    parser.add_argument("--episodes", type=int, default=20, help="episodes of each evaluation")
-    parser.add_argument("--out", type=Path, default=Path("results/biped"), help="folder of runs")
-    options = parser.parse_args()
-    for variant in options.variants:
-        for seed in options.seeds:
-            folder = options.out / f"{list(_VARIANTS).index(variant)}-{seed}"
-            if variant != _FIRST and not folder.exists():
-                share(options.out / f"0-{seed}", folder, endless=variant == _ENDLESS)
-            rows = measure(variant, seed, options.episodes, folder)
-            write_table("biped", rows, by=("variant", "seed", "rounds"))
+    options = parser(__doc__, out="biped", seeds="0-2", episodes=20)
+    options.add_argument(
+        "--variants", nargs="+", choices=_VARIANTS, default=[_FIRST, _ENDLESS], metavar="VARIANT"
+    )
+    given = options.parse_args()
+    seeds = sweeper(given)
+    for variant in given.variants:
+        case = slug(variant)
+        if variant != _FIRST:
+            for seed in seeds.seeds:
+                source, folder = (seeds.folder(each, seed) for each in (slug(_FIRST), case))
+                share(source, folder, endless=variant == _ENDLESS)
+        for run in finished(seeds.train({case: _VARIANTS[variant]}, evaluate=False)):
+            rows = rows_of(variant, run, given.episodes)
+            seeds.write("biped", rows, by=("variant", "seed", "rounds"))
 
 
 if __name__ == "__main__":

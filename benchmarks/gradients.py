@@ -1,6 +1,5 @@
 """Compare ways to keep gradients useful through rollouts of unstable worlds, over seeds."""
 
-import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,12 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from benchmarks.tables import Table, write_table
+from benchmarks.seeds import finished, keep_rows, parser, read_rows, sweeper
+from benchmarks.tables import Table
 from empowerment.agent import with_steps
 from empowerment.agent.training import untrained_agent, untrained_channel
 from empowerment.distributions import Gaussian
 from empowerment.policy import Policy, fit_surrogate, train_policy
 from empowerment.runs import PRESETS
+from empowerment.sweep.jobs import Job, Outcome
 from empowerment.types import Action, Key, Scalar, State
 from empowerment.worlds import WORLDS, AbstractWorld, Bounded
 
@@ -72,9 +73,14 @@ _VARIANTS: dict[str, tuple[int, bool, Callable[..., State] | None]] = {
 """Horizon, whether the bound is refined, and what is done to adjoints."""
 
 
-def measure(preset: str, seed: int, updates: int) -> tuple[Table, Table]:
+def train(job: Job) -> Outcome:
+    """Measure a preset with a seed, in a worker of the sweep."""
+    return keep_rows(job, lambda: measure(**job.settings))
+
+
+def measure(preset: str, seed: int, updates: int, budget: str) -> dict[str, Table]:
     """Fit the bound once, train a policy in each way: rows of both tables."""
-    experiment = PRESETS[preset].experiment
+    experiment = PRESETS[preset].experiment.with_budget(budget)
     inner: Any = WORLDS[preset]()
     world = Bounded(inner)
     settings = with_steps(replace(experiment.agent, policy_updates=updates), world)
@@ -121,7 +127,7 @@ def measure(preset: str, seed: int, updates: int) -> tuple[Table, Table]:
             }
         )
         print(rows[-1], flush=True)
-    return rows, growth
+    return {"gradients": rows, "adjoints": growth}
 
 
 def _growth(policy: Policy, world: Bounded, key: Key) -> dict[str, object]:
@@ -168,19 +174,21 @@ def _height(policy: Policy, world: Bounded, height: Callable[[State], Scalar], k
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("presets", nargs="*", default=["cart-pole", "double-pendulum"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)))
-    parser.add_argument("--updates", type=int, default=4000, help="updates of each policy")
-    options = parser.parse_args()
-    rows: Table = []
-    growth: Table = []
-    for preset in options.presets:
-        for seed in options.seeds:
-            new = measure(preset, seed, options.updates)
-            rows, growth = rows + new[0], growth + new[1]
-            write_table("gradients", rows, by=("preset", "rollouts", "seed"))
-            write_table("adjoints", growth, by=("preset", "policy", "seed"))
+    options = parser(__doc__, out="gradients", seeds="0-4", episodes=_EPISODES)
+    options.add_argument("presets", nargs="*", default=["cart-pole", "double-pendulum"])
+    options.add_argument("--updates", type=int, default=4000, help="updates of each policy")
+    given = options.parse_args()
+    seeds = sweeper(given)
+    about = {"updates": given.updates, "budget": given.budget}
+    settings = {
+        (preset, seed): {"preset": preset, "seed": seed, **about}
+        for preset in given.presets
+        for seed in seeds.seeds
+    }
+    for run in finished(seeds.run(settings, train)):
+        rows = read_rows(run)
+        seeds.write("gradients", rows["gradients"], by=("preset", "rollouts", "seed"))
+        seeds.write("adjoints", rows["adjoints"], by=("preset", "policy", "seed"))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,15 @@
 """Train agents in learnt models of the pendulum over seeds; compare with exact empowerment."""
 
-import argparse
-import tempfile
-import time
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.tables import Table, write_table
+from benchmarks.seeds import finished, parser, sweeper
+from benchmarks.tables import Table
 from empowerment.capacity import exact_landscape
 from empowerment.landscapes import grid_states
-from empowerment.runs import PRESETS, evaluate_agent, learnt_landscape, train_run
+from empowerment.runs import PRESETS, evaluate_agent, learnt_landscape, load_run
 from empowerment.worlds import Pendulum
 
 _GRID = "21x17"
@@ -31,33 +27,27 @@ def exact(states: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--episodes", type=int, default=100, help="episodes of each evaluation")
-    options = parser.parse_args()
+    seeds = sweeper(parser(__doc__, out="learnt", seeds="0-2", episodes=100).parse_args())
     states = grid_states(Pendulum(), _GRID)
     truth = exact(states)
     rows: Table = []
-    for seed in options.seeds:
-        start = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            run = train_run(_PRESET, folder=Path(folder) / "run", seed=seed)
-            seconds = time.monotonic() - start
+    for each in finished(seeds.train({"pendulum-learnt": _PRESET}, evaluate=False)):
+        run = load_run(each.folder)
         bound = learnt_landscape(run, states)
-        figures = evaluate_agent(run, episodes=options.episodes)
+        figures = evaluate_agent(run, episodes=seeds.episodes)
         upright = figures["time_to_upright_median_s"]
         row: dict[str, object] = {
-            "seed": seed,
+            "seed": run.seed,
             "Spearman with exact": f"{spearmanr(bound, truth)[0]:.3f}",
             "mean of bound - exact": f"{np.mean(bound - truth):.3f}",
             "held_fraction": f"{figures['held_fraction']:.2f}",
             "time to upright / s": "never" if upright is None else f"{upright:.2f}",
             "uniform held": f"{figures['uniform']['held_fraction']:.2f}",
-            "seconds": round(seconds),
+            "seconds": each.seconds,
         }
         rows.append(row)
         print(row, flush=True)
-    write_table("learnt-pendulum", rows, by=("seed",))
+    seeds.write("learnt-pendulum", rows, by=("seed",))
 
 
 if __name__ == "__main__":

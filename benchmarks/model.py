@@ -3,7 +3,6 @@
 PyTorch is only needed for the speed and is not in the lock file; a CPU build is enough.
 """
 
-import argparse
 import contextlib
 import tempfile
 import time
@@ -18,8 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.channel import interleaved, pin
-from benchmarks.tables import Table, write_table
-from empowerment.data import collect
+from benchmarks.seeds import finished, keep_rows, parser, read_rows, slug, sweeper
+from benchmarks.tables import write_table
+from empowerment.data import Trajectories, collect
 from empowerment.environments import ENVIRONMENTS, PENDULUM_ANYWHERE
 from empowerment.model import (
     DVBF,
@@ -31,6 +31,8 @@ from empowerment.model import (
     training as model_training,
 )
 from empowerment.runs import PRESETS, fit_model
+from empowerment.runs.experiment import smoke_model
+from empowerment.sweep.jobs import Job, Outcome
 
 _HORIZONS = (1, 10, 20, 30)
 _BALL = ModelSettings(latent_size=32, outlier_probability=0.0)
@@ -58,31 +60,38 @@ _UPDATES = 20
 _SIZES = {"batch": 128, "length": 20, "observed": 44, "latent": 16, "width": 128}
 
 
-def prediction(seeds: int, systems: list[str]) -> None:
-    """Evaluate models on fresh data, over seeds."""
-    rows: Table = []
-    for name in systems:
-        environment, steps, settings = _SYSTEMS[name]
-        for seed in range(seeds):
-            data, _ = collect(environment, steps=steps, seed=seed)
-            start = time.monotonic()
-            with tempfile.TemporaryDirectory() as folder:
-                fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
-            seconds = time.monotonic() - start
-            fresh, _ = collect(_long(environment), steps=_EVALUATION_STEPS, seed=1000 + seed)
-            errors = evaluate_model(
-                fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed
-            )
-            row: dict[str, object] = {"system": name, "seed": seed}
-            for horizon, error in zip(_HORIZONS, errors.model, strict=True):
-                row[f"h = {horizon}"] = f"{error:.5f}"
-            row["persistence at 20"] = f"{errors.persistence[2]:.2f}"
-            row["linear at 20"] = f"{errors.linear[2]:.3f}"
-            row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in errors.coverage)
-            row["seconds"] = round(seconds)
-            rows.append(row)
-            print(row, flush=True)
-    write_table("prediction", rows, by=("system", "seed"))
+def train(job: Job) -> Outcome:
+    """Measure a model with a seed, in a worker of the sweep."""
+    given = dict(job.settings)
+    measure = predicted if given.pop("what") == "prediction" else ablated
+    return keep_rows(job, lambda: {"rows": [measure(**given)]})
+
+
+def predicted(system: str, seed: int, budget: str) -> dict[str, object]:
+    """Evaluate a model on fresh data."""
+    environment, settings, data = _given(system, seed, budget)
+    start = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
+    seconds = time.process_time() - start
+    fresh, _ = collect(_long(environment), steps=_EVALUATION_STEPS, seed=1000 + seed)
+    errors = evaluate_model(fitted.model, fitted.train, fresh, horizons=_HORIZONS, seed=seed)
+    row: dict[str, object] = {"system": system, "seed": seed}
+    for horizon, error in zip(_HORIZONS, errors.model, strict=True):
+        row[f"h = {horizon}"] = f"{error:.5f}"
+    row["persistence at 20"] = f"{errors.persistence[2]:.2f}"
+    row["linear at 20"] = f"{errors.linear[2]:.3f}"
+    row["in 90 % intervals"] = " ".join(f"{share:.2f}" for share in errors.coverage)
+    row["seconds"] = round(seconds)
+    return row
+
+
+def _given(system: str, seed: int, budget: str) -> tuple[str, ModelSettings, Trajectories]:
+    """Return environment, settings and data of a system; both are few if the budget is tiny."""
+    environment, steps, settings = _SYSTEMS[system]
+    if budget == "smoke":
+        steps, settings = 1000, smoke_model(settings)
+    return environment, settings, collect(environment, steps=steps, seed=seed)[0]
 
 
 def _long(environment: str) -> Callable[[], gymnasium.Env]:
@@ -91,28 +100,19 @@ def _long(environment: str) -> Callable[[], gymnasium.Env]:
     return lambda: gymnasium.make(environment, max_episode_steps=steps)
 
 
-def ablation(seeds: int) -> None:
-    """Leave out one thing at a time, and evaluate models of a ball on fresh data."""
-    environment, steps, settings = _SYSTEMS["ball, 32 axes"]
-    rows: Table = []
-    for name, without in _ABLATED.items():
-        for seed in range(seeds):
-            data, _ = collect(environment, steps=steps, seed=seed)
-            jax.clear_caches()  # The patched constants are compiled in.
-            with tempfile.TemporaryDirectory() as folder, without():
-                fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
-                fresh, _ = collect(environment, steps=_EVALUATION_STEPS, seed=1000 + seed)
-                errors = evaluate_model(
-                    fitted.model, fitted.train, fresh, horizons=(1, 10, 30), seed=seed
-                )
-            updates, last = fitted.about["history"][-1]
-            row: dict[str, object] = {"left out": name, "seed": seed}
-            row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), errors.model, strict=True)}
-            row["held out / nats"] = f"{last['validation']:.2f}"
-            row["updates"] = updates
-            rows.append(row)
-            print(row, flush=True)
-    write_table("ablation", rows, by=("left out", "seed"))
+def ablated(name: str, seed: int, budget: str) -> dict[str, object]:
+    """Leave out one thing, and evaluate a model of a ball on fresh data."""
+    environment, settings, data = _given("ball, 32 axes", seed, budget)
+    with tempfile.TemporaryDirectory() as folder, _ABLATED[name]():
+        fitted = fit_model(data, settings, folder=Path(folder) / "model", seed=seed)
+        fresh, _ = collect(environment, steps=_EVALUATION_STEPS, seed=1000 + seed)
+        errors = evaluate_model(fitted.model, fitted.train, fresh, horizons=(1, 10, 30), seed=seed)
+    updates, last = fitted.about["history"][-1]
+    row: dict[str, object] = {"left out": name, "seed": seed}
+    row |= {f"h = {h}": f"{e:.5f}" for h, e in zip((1, 10, 30), errors.model, strict=True)}
+    row["held out / nats"] = f"{last['validation']:.2f}"
+    row["updates"] = updates
+    return row
 
 
 def jax_updates() -> Callable[[], None]:
@@ -237,18 +237,26 @@ def speed() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    options = parser(__doc__, out="models", seeds="0-2", episodes=0)
     choices = ("prediction", "ablation", "speed")
-    parser.add_argument("what", choices=choices, nargs="?", default="speed")
-    parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0")
-    parser.add_argument("--systems", nargs="+", choices=_SYSTEMS, default=list(_SYSTEMS))
-    options = parser.parse_args()
-    if options.what == "speed":
+    options.add_argument("what", choices=choices, nargs="?", default="speed")
+    options.add_argument("--systems", nargs="+", choices=_SYSTEMS, default=list(_SYSTEMS))
+    given = options.parse_args()
+    if given.what == "speed":
         speed()
-    elif options.what == "ablation":
-        ablation(options.seeds)
-    else:
-        prediction(options.seeds, options.systems)
+        return
+    seeds = sweeper(given)
+    column, key, names = "system", "system", given.systems
+    if given.what == "ablation":
+        column, key, names = "left out", "name", list(_ABLATED)
+    shared = {"what": given.what, "budget": given.budget}
+    settings = {
+        (f"{given.what}-{slug(name)}", seed): {**shared, key: name, "seed": seed}
+        for name in names
+        for seed in seeds.seeds
+    }
+    rows = [row for run in finished(seeds.run(settings, train)) for row in read_rows(run)["rows"]]
+    seeds.write(given.what, rows, by=(column, "seed"))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
 """Keep balls off the walls of a box and off each other, from data alone, over seeds."""
 
-import argparse
-import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.tables import beside, write_table
+from benchmarks.seeds import Sweeper, Trained, finished, parser, sweeper
+from benchmarks.tables import beside
 from empowerment.capacity import exact_landscape
 from empowerment.landscapes import grid_states
 from empowerment.runs import (
@@ -19,7 +17,7 @@ from empowerment.runs import (
     evaluate_run,
     known_world,
     learnt_landscape,
-    train_run,
+    load_run,
 )
 
 _GRID = "15x15"
@@ -36,37 +34,36 @@ _FIGURES = {
 }
 
 
-def ball(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+def ball(sweeper: Sweeper) -> Iterator[dict[str, object]]:
     """Train one ball with plans of one step and of ten, and compare their behaviour."""
-    row: dict[str, object] = {"seed": seed}
-    occupancy = {}
-    for preset in ("ball", "ball-10step"):
-        own = folder / f"{preset}-{seed}"
-        run, figures, seconds = _train(preset, seed, episodes, own)
-        steps = run.experiment.agent.num_steps
-        row |= {
-            f"touching, n = {steps}": beside(figures, "wall_touch_fraction", 4),
-            f"wall distance, n = {steps}": beside(figures, "mean_wall_distance", 2),
-            f"inward, n = {steps}": f"{figures['inward_fraction']:.3f}",
-            f"seconds, n = {steps}": seconds,
-        }
-        rows = np.loadtxt(own / "positions.csv", delimiter=",", skiprows=1)
-        occupancy[preset] = rows[:, 3] / rows[:, 3].sum()
-        if steps == 1:
-            row |= _against_exact(run)
-    row["overlap"] = f"{np.minimum(*occupancy.values()).sum():.2f}"
-    return row
+    presets = "ball", "ball-10step"
+    runs = finished(_trained(sweeper, *presets))
+    for seed in sweeper.seeds:
+        own = [run for run in runs if run.seed == seed]
+        if len(own) < len(presets):
+            continue
+        row: dict[str, object] = {"seed": seed}
+        occupancy = []
+        for each in own:
+            figures = evaluate_run(each.folder, episodes=sweeper.episodes)
+            run = load_run(each.folder)
+            steps = run.experiment.agent.num_steps
+            row |= {
+                f"touching, n = {steps}": beside(figures, "wall_touch_fraction", 4),
+                f"wall distance, n = {steps}": beside(figures, "mean_wall_distance", 2),
+                f"inward, n = {steps}": f"{figures['inward_fraction']:.3f}",
+                f"seconds, n = {steps}": each.seconds,
+            }
+            rows = np.loadtxt(each.folder / "positions.csv", delimiter=",", skiprows=1)
+            occupancy.append(rows[:, 3] / rows[:, 3].sum())
+            if steps == 1:
+                row |= _against_exact(run)
+        row["overlap"] = f"{np.minimum(*occupancy).sum():.2f}"
+        yield row
 
 
-def _train(
-    preset: str, seed: int, episodes: int, folder: Path
-) -> tuple[TrainedRun, dict[str, Any], int]:
-    """Train or resume a run and evaluate it; return the seconds of training, too."""
-    start = time.monotonic()
-    experiment = PRESETS[preset].experiment
-    run = train_run(experiment, folder=folder, seed=seed, resume=folder.exists())
-    seconds = round(time.monotonic() - start)
-    return run, evaluate_run(folder, episodes=episodes), seconds
+def _trained(sweeper: Sweeper, *presets: str) -> list[Trained]:
+    return sweeper.train({name: PRESETS[name].experiment for name in presets}, evaluate=False)
 
 
 def _against_exact(run: TrainedRun) -> dict[str, str]:
@@ -86,26 +83,23 @@ def _against_exact(run: TrainedRun) -> dict[str, str]:
     }
 
 
-def balls(seed: int, episodes: int, folder: Path) -> dict[str, object]:
+def balls(sweeper: Sweeper) -> Iterator[dict[str, object]]:
     """Train four balls, and evaluate their behaviour."""
-    _, figures, seconds = _train("balls", seed, episodes, folder / f"balls-{seed}")
-    row: dict[str, object] = {"seed": seed}
-    row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
-    return row | {"inward": f"{figures['inward_fraction']:.3f}", "seconds": seconds}
+    for run in finished(_trained(sweeper, "balls")):
+        figures = evaluate_run(run.folder, episodes=sweeper.episodes)
+        row: dict[str, object] = {"seed": run.seed}
+        row |= {name: beside(figures, *figure) for name, figure in _FIGURES.items()}
+        yield row | {"inward": f"{figures['inward_fraction']:.3f}", "seconds": run.seconds}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("ball", "balls"), help="one ball, or four")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--episodes", type=int, default=50, help="episodes of each evaluation")
-    parser.add_argument("--out", type=Path, default=Path("results/rooms"), help="folder of runs")
-    options = parser.parse_args()
-    measure = ball if options.what == "ball" else balls
-    for seed in options.seeds:
-        row = measure(seed, options.episodes, options.out)
+    options = parser(__doc__, out="rooms", seeds="0-4", episodes=50)
+    options.add_argument("what", choices=("ball", "balls"), help="one ball, or four")
+    given = options.parse_args()
+    seeds = sweeper(given)
+    for row in (ball if given.what == "ball" else balls)(seeds):
         print(row, flush=True)
-        write_table(f"{options.what}-seeds", [row], by=("seed",))
+        seeds.write(f"{given.what}-seeds", [row], by=("seed",))
 
 
 if __name__ == "__main__":

@@ -4,16 +4,13 @@ Runs stay in a folder, and are resumed from there. Rewards are counted for compa
 knows of them.
 """
 
-import argparse
-import resource
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from benchmarks.balance import SYSTEMS
-from benchmarks.tables import write_table
+from benchmarks.seeds import Trained, parser, sweeper
 from empowerment.agent import play, step_limit
 from empowerment.data import (
     Actor,
@@ -25,8 +22,7 @@ from empowerment.data import (
     make_environment,
     spaces_of,
 )
-from empowerment.errors import EmpowermentError
-from empowerment.runs import Experiment, read_manifest, train_run
+from empowerment.runs import Experiment, load_run, read_manifest
 from empowerment.runs.loading import data_path
 from empowerment.systems import System, system_of
 
@@ -68,21 +64,13 @@ class _Returns(gymnasium.Wrapper):
         return found
 
 
-def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, object]:
-    """Train with the defaults and evaluate: one row of the table."""
-    before = _seconds()
-    row: dict[str, object] = {"environment": name.rpartition(":")[2], "seed": seed}
-    try:
-        run = train_run(
-            Experiment(env=name),
-            folder=folder,
-            seed=seed,
-            resume=folder.exists(),
-            log=lambda sentence: print(sentence, flush=True),
-        )
-    except EmpowermentError as error:
-        return row | _cells(outcome=f"stopped: {error}".split(";")[0])
-    spent, manifest = _seconds() - before, read_manifest(folder)
+def row_of(name: str, trained: Trained, episodes: int) -> dict[str, object]:
+    """Evaluate a run with the defaults: one row of the table."""
+    row: dict[str, object] = {"environment": trained.case, "seed": trained.seed}
+    if trained.why is not None:
+        return row | _cells(outcome=f"stopped: {trained.why}".split(";")[0])
+    run = load_run(trained.folder, env=name)
+    folder, manifest = trained.folder, read_manifest(trained.folder)
     number, kept = manifest.get("num_rounds", 1), manifest.get("kept_round", 0)
     data = [Trajectories.load(data_path(folder, each)).num_transitions for each in range(number)]
     # All is told in steps of the environment; each action is repeated for so many.
@@ -109,7 +97,7 @@ def measure(name: str, seed: int, episodes: int, folder: Path) -> dict[str, obje
         outcome=", ".join(f"{each} {known[each]:.2f}" for each in _FIGURES if each in known),
         rounds=f"{kept} of {number}",
         data=repeats * sum(data),
-        minutes=f"{spent / 60:.0f}",
+        minutes=f"{trained.core_seconds / 60:.0f}" if trained.core_seconds else "",
     )
 
 
@@ -156,25 +144,17 @@ def _cells(
     }
 
 
-def _seconds() -> float:
-    """Return the processor time of this process."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("environments", nargs="*", default=list(_REWARDED))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--episodes", type=int, default=20, help="episodes of each actor")
-    parser.add_argument("--out", type=Path, default=Path("results/suite"), help="folder of runs")
-    options = parser.parse_args()
-    for seed in options.seeds:
-        for name in options.environments:
-            folder = options.out / f"{name.rpartition(':')[2]}-{seed}"
-            row = measure(name, seed, options.episodes, folder)
+    options = parser(__doc__, out="suite", seeds="0-2", episodes=20)
+    options.add_argument("environments", nargs="*", default=list(_REWARDED))
+    given = options.parse_args()
+    seeds = sweeper(given)
+    for name in given.environments:
+        case = name.rpartition(":")[2]
+        for run in seeds.train({case: Experiment(env=name)}, evaluate=False):
+            row = row_of(name, run, given.episodes)
             print(row, flush=True)
-            write_table("suite", [row], by=("environment", "seed"))
+            seeds.write("suite", [row], by=("environment", "seed"))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,18 @@ _DOCS = Path(__file__).parent.parent / "docs"
 Table = list[dict[str, object]]
 
 
-def write_table(name: str, rows: Table, *, by: tuple[str, ...] = ()) -> None:
+def write_table(name: str, rows: Table, *, by: tuple[str, ...] = (), store: bool = True) -> None:
     """Store a table, and insert it into docs/results.md between the marks of its name.
 
     Args:
         name: Name of the table.
         rows: The results.
         by: Columns that identify a row: stored rows with other values in them are kept.
+        store: Whether to store it, and not only to show these rows.
     """
+    if not store:
+        print(f"{name}\n{_markdown(rows)}\n", flush=True)
+        return
     path = _DOCS / "results" / f"{name}.json"
     if by and path.exists():
         new = {tuple(row[key] for key in by): row for row in rows}

@@ -1,21 +1,22 @@
 """Goals beside empowerment: where policies end up, by the weight of the goal, over seeds."""
 
-import argparse
 import json
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from benchmarks.tables import Table, write_table
+from benchmarks.seeds import Sweeper, finished, parser, slug, sweeper
+from benchmarks.tables import Table
 from empowerment.agent import AgentSettings
 from empowerment.data import Trajectories
-from empowerment.runs import Experiment, evaluate_agent, train_run
+from empowerment.runs import Experiment
+from empowerment.systems import evaluated
 
-_WEIGHTS = 0.0, 0.1, 0.3, 1.0, 3.0, "alone"
+_WEIGHTS: tuple[float | Literal["alone"], ...] = 0.0, 0.1, 0.3, 1.0, 3.0, "alone"
 _FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
 
@@ -47,25 +48,28 @@ _SYSTEMS = {
 }
 
 
-def measure(name: str, weight: Any, seed: int, episodes: int) -> dict[str, object]:
-    """Train with a weight and a seed, and evaluate: one row of the table."""
-    system, kept = _SYSTEMS[name], {}
-    experiment = Experiment(**{**vars(system.experiment), "task_weight": weight})
-    with tempfile.TemporaryDirectory() as folder:
-        run = train_run(experiment, folder=Path(folder) / "run", seed=seed)
-        figures = evaluate_agent(run, episodes=episodes, seed=seed, keep=kept.__setitem__)
-    distances = system.distances(kept["policy"])
-    return {
-        "system": name,
-        "weight": str(weight),
-        "seed": seed,
-        "distance at the end": f"{distances.mean():.3f}",
-        "90 % within": f"{np.quantile(distances, 0.9):.3f}",
-        "reward per step": f"{figures['task_reward_mean']:.3f}",
-        "random: reward": f"{figures['uniform']['task_reward_mean']:.3f}",
-        "empowerment": f"{figures['empowerment_mean']:.3f}",
-        "random: empowerment": f"{figures['uniform']['empowerment_mean']:.3f}",
+def train(sweeper: Sweeper, name: str) -> Iterator[dict[str, object]]:
+    """Train a system with all weights, and evaluate: rows of the table."""
+    system, folder = _SYSTEMS[name], slug(name)
+    cases = {
+        f"{folder}/weight={weight}": replace(system.experiment, task_weight=weight)
+        for weight in _WEIGHTS
     }
+    weights = dict(zip(cases, _WEIGHTS, strict=True))
+    for run in finished(sweeper.train(cases)):
+        figures = run.figures
+        distances = system.distances(Trajectories.load(evaluated(run.folder, "policy")))
+        yield {
+            "system": name,
+            "weight": str(weights[run.case]),
+            "seed": run.seed,
+            "distance at the end": f"{distances.mean():.3f}",
+            "90 % within": f"{np.quantile(distances, 0.9):.3f}",
+            "reward per step": f"{figures['task_reward_mean']:.3f}",
+            "random: reward": f"{figures['uniform']['task_reward_mean']:.3f}",
+            "empowerment": f"{figures['empowerment_mean']:.3f}",
+            "random: empowerment": f"{figures['uniform']['empowerment_mean']:.3f}",
+        }
 
 
 def draw(rows: Table) -> None:
@@ -88,18 +92,14 @@ def draw(rows: Table) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("systems", nargs="*", default=list(_SYSTEMS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--episodes", type=int, default=20, help="episodes of each evaluation")
-    options = parser.parse_args()
-    for seed in options.seeds:
-        for name in options.systems:
-            for weight in _WEIGHTS:
-                row = measure(name, weight, seed, options.episodes)
-                print(row, flush=True)
-                write_table("tasks", [row], by=("system", "weight", "seed"))
-    draw(json.loads((_FIGURES.parent / "results" / "tasks.json").read_text("utf-8")))
+    options = parser(__doc__, out="tasks", seeds="0-2", episodes=20)
+    options.add_argument("systems", nargs="*", default=list(_SYSTEMS))
+    given = options.parse_args()
+    seeds = sweeper(given)
+    for name in given.systems:
+        seeds.write("tasks", list(train(seeds, name)), by=("system", "weight", "seed"))
+    if given.budget == "full":
+        draw(json.loads((_FIGURES.parent / "results" / "tasks.json").read_text("utf-8")))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """Print how far gradients on two devices are from those on one, for channel, model and policy.
 
-Run by `test_devices.py` in a process with two virtual devices.
+Run by `test_devices.py` in a process with two virtual devices, or, given the address of process 0
+and the number of a process, in two processes with one device each.
 """
 
+import contextlib
+import functools
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,24 +17,30 @@ import numpy as np
 
 from empowerment.agent import AgentSettings
 from empowerment.agent.training import untrained_agent, untrained_channel
-from empowerment.channel import training as channel_training
+from empowerment.channel import AbstractChannel, training as channel_training
 from empowerment.data import collect
-from empowerment.devices import use_devices
+from empowerment.devices import gathered, use_devices
 from empowerment.model import ModelSettings, training as model_training
 from empowerment.model.fit import prepare, untrained_dvbf
 from empowerment.policy import training as policy_training
+from empowerment.processes import joined
 from empowerment.worlds import Bounded, Pendulum
 
-WORLD = Bounded(Pendulum())
 SETTINGS = AgentSettings(steps=2, family="gaussian", joint=True, num_starts=8, width=8, depth=1)
-CHANNEL = untrained_channel(WORLD, SETTINGS, key=jax.random.key(0))
-ONE = jnp.ones(1)
+
+
+@functools.cache
+def untrained() -> tuple[Bounded, AbstractChannel]:
+    """Nothing is computed before the processes have joined."""
+    world = Bounded(Pendulum())
+    return world, untrained_channel(world, SETTINGS, key=jax.random.key(0))
 
 
 def channel() -> tuple[Any, Any]:
-    state = channel_training.init(CHANNEL, key=jax.random.key(1))
-    arguments = {"learning_rates": ONE, "batch_size": 16}
-    return channel_training.step, ((state, WORLD), arguments)
+    world, fresh = untrained()
+    state = channel_training.init(fresh, key=jax.random.key(1))
+    arguments = {"learning_rates": jnp.ones(1), "batch_size": 16}
+    return channel_training.step, ((state, world), arguments)
 
 
 def model() -> tuple[Any, Any]:
@@ -39,24 +49,26 @@ def model() -> tuple[Any, Any]:
     settings = ModelSettings(width=8)
     fresh = untrained_dvbf(settings, prepared.observations, prepared.actions, key=jax.random.key(2))
     state = model_training.init(fresh, key=jax.random.key(3))
-    arguments = {"weights": ONE, "learning_rates": ONE, "batch_size": 16}
+    arguments = {"weights": jnp.ones(1), "learning_rates": jnp.ones(1), "batch_size": 16}
     return model_training.step, ((state, prepared.train_windows), arguments)
 
 
 def policy() -> tuple[Any, Any]:
-    agent = untrained_agent(WORLD, SETTINGS, CHANNEL, jnp.zeros(()), key=jax.random.key(4))
-    state = policy_training.init(agent, WORLD, num_starts=8, key=jax.random.key(5))
-    schedules = dict.fromkeys(("betas", "discounts", "shares", "learning_rates"), 0.9 * ONE)
-    return policy_training.step, ((state, WORLD), {**schedules, "num_starts": 8, "horizon": 4})
+    world, fresh = untrained()
+    agent = untrained_agent(world, SETTINGS, fresh, jnp.zeros(()), key=jax.random.key(4))
+    state = policy_training.init(agent, world, num_starts=8, key=jax.random.key(5))
+    rates = jnp.full(1, 0.9)
+    schedules = dict.fromkeys(("betas", "discounts", "shares", "learning_rates"), rates)
+    return policy_training.step, ((state, world), {**schedules, "num_starts": 8, "horizon": 4})
 
 
 def gradient(make: Callable[[], tuple[Any, Any]], count: int) -> tuple[np.ndarray, bool]:
     """After one update Adam's first moment is a tenth of the gradient."""
     step, (positional, named) = make()
-    with use_devices(count):
+    with use_devices(count) if count > 1 else contextlib.nullcontext():
         compiled = step.lower(*positional, **named).compile()
         after, _ = step(*positional, **named)
-    moments = jax.tree.leaves(after.optimiser[1].mu)
+    moments = jax.tree.leaves(gathered(after.optimiser[1].mu))
     text = compiled.compiled.as_text()
     return np.concatenate([np.ravel(leaf) for leaf in moments]), "all-reduce" in text
 
@@ -73,5 +85,15 @@ def main() -> None:
     print(json.dumps(found))
 
 
+def main_of_processes(address: str, number: int) -> None:
+    with joined(address, number=number, count=2, settings={}, seconds=120.0) as team:
+        print(team.share(lambda: b"from process 0").decode())
+        main()
+        assert len(jax.local_devices()) == 1
+
+
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        main_of_processes(sys.argv[1], int(sys.argv[2]))
+    else:
+        main()

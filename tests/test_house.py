@@ -21,7 +21,7 @@ MAX_LINES = 320
 
 LAYERS = (  # Each imports only what comes before it, and none of its own line
     ("errors", "types", "files", "settings", "cache", "cluster", "devices"),
-    ("storage",),
+    ("storage", "packing", "processes"),
     ("distributions",),
     ("networks",),
     ("optimise",),

@@ -176,3 +176,12 @@ def test_the_median_rule_is_its_formula():
     assert rule.complaint("a", curve(3.0, 0.0)) is None  # What counts is its best.
     assert rule.complaint("b", bad) is None  # Other environments do not compare.
     assert rule.complaint("a", []) is None
+
+
+def test_one_run_of_each_kind_comes_first():
+    names = [f"world/{kind}/seed-{seed}" for kind in ("b", "a") for seed in range(3)]
+    entries = {name: Entry({}) for name in names}
+    entries[names[0]].state = "finished"
+    scheduler = Scheduler(entries, retries=0)
+    order = [scheduler.start() for _ in range(5)]
+    assert order == [names[1], names[3], names[2], names[4], names[5]]

@@ -123,6 +123,19 @@ def test_a_sweep_trains_each_run_once_and_shows_what_it_found(
     assert "to be the folder of a sweep" in fails(capsys, str(tmp_path / "else"))
 
 
+def test_environments_are_swept_with_all_that_is_automatic(
+    fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    fake(fakes.quick)
+    out = tmp_path / "sweep"
+    main(["sweep", "--env", "CartPole-v1", "--seeds", "0", "--budget", "smoke", "--out", str(out)])
+    assert "CartPole-v1/seed-0: finished in" in capsys.readouterr().err
+    content = json.loads((out / "sweep.json").read_text())
+    assert content["bases"]["CartPole-v1"]["action_repeat"] == "auto"
+    main(["sweep", str(out), "--table", "score"])
+    assert "CartPole-v1" in capsys.readouterr().out
+
+
 def test_failures_are_retried_and_reported(
     fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -208,6 +221,7 @@ def test_a_job_is_an_ordinary_run_and_repeats_nothing(tmp_path: Path):
     written = (tmp_path / "run" / "policy.safetensors").stat().st_mtime_ns
     again = train(job(tmp_path / "run"))
     assert (again.hash, again.figures) == (outcome.hash, outcome.figures)
+    assert (outcome.core_seconds > 0, again.core_seconds) == (True, 0)
     assert (tmp_path / "run" / "policy.safetensors").stat().st_mtime_ns == written
 
 

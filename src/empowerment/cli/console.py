@@ -36,7 +36,7 @@ def table_console(width: int) -> Console:
 
 @contextlib.contextmanager
 def show_progress(title: str) -> Iterator:
-    """Show progress: a bar on a terminal, a line every few seconds elsewhere."""
+    """Show progress: a bar on a terminal; elsewhere a line every few seconds, if it is another."""
     console = Console(stderr=True)
     if console.is_terminal:
         text = TextColumn("{task.description}")
@@ -49,12 +49,13 @@ def show_progress(title: str) -> Iterator:
 
             yield show
         return
-    last = time.monotonic()
+    last, said = time.monotonic(), ""
 
     def report(doing: str, done: int, total: int) -> None:
-        nonlocal last
-        if done < total and time.monotonic() - last >= _LINE_INTERVAL:
-            last = time.monotonic()
-            log(f"{title}: {doing}, {done} of {total}")
+        nonlocal last, said
+        line = f"{title}: {doing}, {done} of {total}"
+        if done < total and time.monotonic() - last >= _LINE_INTERVAL and line != said:
+            last, said = time.monotonic(), line
+            log(line)
 
     yield report

@@ -227,8 +227,10 @@ class SweepCommand:
 def _check_environments(found: list[Point]) -> None:
     """Make each environment once: a mistake in its name ends the sweep before it begins."""
     for experiment in {point.base: point.experiment for point in found}.values():
-        if experiment.has_environment:
-            close_environment(make_environment(environment_of(experiment)))
+        if experiment.has_environment:  # How long an action lasts is chosen by each run.
+            close_environment(
+                make_environment(environment_of(dataclasses.replace(experiment, action_repeat=1)))
+            )
 
 
 def _print_states(entries: dict[str, Entry]) -> None:

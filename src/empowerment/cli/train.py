@@ -3,9 +3,11 @@
 import contextlib
 import dataclasses
 import io
+import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -13,7 +15,9 @@ from tyro.conf import Positional, arg
 
 from empowerment.cli import parse
 from empowerment.cli.console import log, show_progress
-from empowerment.runs import PRESETS, Experiment, train_run
+from empowerment.processes import ALONE, JOIN_SECONDS, Team, joined
+from empowerment.runs import PRESETS, Experiment, TrainedRun, train_run
+from empowerment.runs.experiment import to_json
 
 _PRESETS = "; ".join(f"{name}: {preset.about}" for name, preset in PRESETS.items())
 
@@ -59,6 +63,16 @@ class TrainCommand:
     address: Annotated[str, arg(metavar="auto|local|HOST:PORT")] = "auto"
     """Ray cluster: the running one, a new one on this machine, or one by its address."""
 
+    coordinator: Annotated[str | None, arg(metavar="HOST:PORT")] = None
+    """Train by several processes, on one machine or several, each started by the same command:
+    where process 0 listens. Batches are spread over the --devices of all."""
+
+    num_processes: int | None = None
+    """Number of these processes; under SLURM it knows."""
+
+    process_id: int | None = None
+    """Which of them this is, from 0; under SLURM it knows. Process 0 writes the run folder."""
+
     debug: bool = False
     """Show the traceback of an error."""
 
@@ -83,18 +97,10 @@ class TrainCommand:
                 f"Expected the preset to be one of {', '.join(PRESETS)}, or an environment by "
                 f"--env ID; got {self.experiment}."
             )
-        with show_progress(self.out.name) as progress:
-            run = train_run(
-                self.settings.with_budget(self.budget),
-                folder=self.out,
-                seed=self.seed,
-                resume=self.resume,
-                command=self.command_line,
-                workers=self.workers,
-                cluster=self.address if self.backend == "ray" else None,
-                progress=progress,
-                log=log,
-            )
+        with self._team() as team:
+            run = self._train(team)
+        if not team.is_first:
+            return
         log(f"Trained in {time.monotonic() - start:.0f} s; the run is in {self.out}.")
         if run.experiment.has_environment:
             env = run.experiment.env or ""
@@ -102,6 +108,64 @@ class TrainCommand:
             log(f"Evaluate it with: empower evaluate {self.out}{named}")
         else:
             log(f"Draw it with: empower report {self.out}")
+
+    @contextlib.contextmanager
+    def _team(self) -> Iterator[Team]:
+        """Join the other processes, if there are any."""
+        if self.coordinator is None:
+            if self.num_processes is not None or self.process_id is not None:
+                raise ValueError(
+                    "Expected --coordinator HOST:PORT with --num-processes and --process-id; got "
+                    "none."
+                )
+            yield ALONE
+            return
+        count = _of_slurm("--num-processes", self.num_processes, "SLURM_NTASKS")
+        number = _of_slurm("--process-id", self.process_id, "SLURM_PROCID")
+        if self.settings.devices % count:
+            raise ValueError(
+                f"Expected --devices that {count} processes can share evenly; got "
+                f"{self.settings.devices}."
+            )
+        settings = {
+            **to_json(self.settings.with_budget(self.budget), self.seed),
+            **{name: version(name) for name in ("empowerment", "jax")},
+        }
+        with joined(
+            self.coordinator, number=number, count=count, settings=settings, seconds=JOIN_SECONDS
+        ) as team:
+            yield team
+
+    def _train(self, team: Team) -> TrainedRun:
+        """Train; processes other than the first do it silently."""
+        shown = show_progress(self.out.name) if team.is_first else contextlib.nullcontext(_silent)
+        with shown as progress:
+            return train_run(
+                self.settings.with_budget(self.budget),
+                folder=self.out,
+                seed=self.seed,
+                resume=self.resume,
+                command=self.command_line,
+                workers=self.workers,
+                cluster=self.address if self.backend == "ray" else None,
+                team=team,
+                progress=progress,
+                log=log if team.is_first else _silent,
+            )
+
+
+def _silent(*words: object) -> None:
+    """Ignore a message, or progress."""
+
+
+def _of_slurm(flag: str, given: int | None, variable: str) -> int:
+    """Return what was given, or else what SLURM says in a variable of the environment."""
+    if given is not None:
+        return given
+    told = os.environ.get(variable, "")
+    if not told.isdigit():
+        raise ValueError(f"Expected {flag} with --coordinator, where SLURM does not say; got none.")
+    return int(told)
 
 
 def for_arguments(arguments: Sequence[str]) -> type[TrainCommand]:

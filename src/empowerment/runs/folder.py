@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 import msgspec
 
 from empowerment.files import encode, read_json, remove_temporary, write_atomic
+from empowerment.processes import ALONE
 from empowerment.settings import difference
 from empowerment.storage import load_tree, read_about, save_tree
 
@@ -62,6 +63,7 @@ class Run:
         self.settings = settings
         self.facts = facts
         self.log = log
+        self.team = ALONE
 
     def save_checkpoint(self, stage: str, count: int, tree: Any, about: dict[str, Any]) -> None:
         """Write a checkpoint of a stage, and remove all but the newest two."""

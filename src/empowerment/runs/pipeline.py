@@ -1,6 +1,6 @@
 """Training a run: collect data and learn a world if need be, then train an agent, in a folder."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,15 @@ from empowerment.data import (
     read_log,
     with_limits,
 )
-from empowerment.devices import check_devices, use_devices
+from empowerment.devices import check_devices, gathered, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
 from empowerment.optimise import Snapshot
 from empowerment.policy import Task
+from empowerment.processes import ALONE, Team
 from empowerment.runs.derived import with_action_repeat, with_plan_length
 from empowerment.runs.experiment import Experiment, from_json, to_json
-from empowerment.runs.folder import Log, Run, open_run
+from empowerment.runs.folder import Log, Run
 from empowerment.runs.loading import (
     TrainedRun,
     build_world,
@@ -51,6 +52,7 @@ from empowerment.runs.log_support import write_support
 from empowerment.runs.models import train_model
 from empowerment.runs.monitoring import add_monitor, describe_monitor
 from empowerment.runs.rounds import act, describe, write_rounds
+from empowerment.runs.shared import decided, open_shared, write_shared
 from empowerment.runs.stage import RunHooks
 from empowerment.systems import System, system_of
 from empowerment.types import Key, Progress
@@ -66,6 +68,7 @@ def train_run(
     command: str | None = None,
     workers: int = 0,
     cluster: str | None = None,
+    team: Team = ALONE,
     progress: Progress = lambda doing, done, total: None,
     log: Log = lambda sentence: None,
 ) -> TrainedRun:
@@ -82,6 +85,7 @@ def train_run(
         workers: Number of processes that act in the environment; with 0 it is this one. Data are
             the same for any number.
         cluster: Address of a Ray cluster whose cores they are; by default those of this machine.
+        team: The processes that train it together; all but the first write no run folder.
         progress: Receives progress.
         log: Receives sentences for the user.
     """
@@ -89,35 +93,44 @@ def train_run(
     check_devices(experiment.devices)
     gather: Collect = partial(collect, workers=workers, cluster=cluster, progress=progress)
     given = None
-    if experiment.data is not None and not data_path(folder, 0).exists():
+    if team.is_first and experiment.data is not None and not data_path(folder, 0).exists():
         given = _read_log(experiment, log)
         if experiment.env is not None:
             check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
-    experiment = with_plan_length(experiment, world)
-    experiment = with_action_repeat(experiment, folder=folder, seed=seed, log=log, collect=gather)
+    planned = with_plan_length(experiment, world)
+    experiment = decided(
+        team,
+        lambda: with_action_repeat(planned, folder=folder, seed=seed, log=log, collect=gather),
+    )
     facts = {"command": command, "noise": None if world is None else noise(world.world)}
     settings = to_json(experiment, seed)
 
     def read(stored: dict[str, Any]) -> dict[str, Any]:
         return to_json(*from_json(stored, folder / "manifest.json"))
 
-    with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
+    def prepare() -> None:
+        if given is not None:
+            given.save(data_path(folder, 0))
+
+    options: dict[str, Any] = {"log": log, "facts": facts, "read": read, "prepare": prepare}
+    with open_shared(team, folder, settings, resume=resume, **options) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
             task = experiment.task(world.states.names, world.states.angles)
             agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
-            if given is not None:
-                given.save(data_path(folder, 0))
             agent, kept = _train_rounds(run, experiment, seed, gather, progress)
+        trained = TrainedRun(experiment, seed, agent, experiment.env, kept)
+        if not team.is_first:
+            return trained
         bundle = _write_controller(experiment, agent, folder, number=kept, seed=seed)
         if agent.model is not None:
             log(describe_monitor(bundle))
         if not experiment.has_environment:
             log(write_support(experiment, agent, folder, seed))
         run.write_manifest(finished=True)
-    return TrainedRun(experiment, seed, agent, experiment.env, kept)
+    return trained
 
 
 def _train_rounds(
@@ -173,6 +186,7 @@ def _train_round(
             progress=progress,
             key=model_key,
         )
+    model = gathered(model)
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
     task = experiment.task(parts[0].spaces.observation_names)
@@ -198,7 +212,9 @@ def _train(
 
     hooks = RunHooks(run, number, progress, latest)
     with use_devices(experiment.devices):
-        return train_stages(world, experiment.agent, hooks, *keys, task=task)
+        trained = train_stages(world, experiment.agent, hooks, *keys, task=task)
+    own = {each.name: gathered(getattr(trained, each.name)) for each in fields(trained)}
+    return TrainedAgent(**own)
 
 
 def _system(experiment: Experiment) -> System:
@@ -222,16 +238,19 @@ def _read_log(experiment: Experiment, log: Log) -> Trajectories:
 def _gather_first(run: Run, experiment: Experiment, gather: Collect, seed: int) -> None:
     """Collect the data of the first round if they are missing."""
     path = data_path(run.folder, 0)
-    if path.exists():
-        return
-    collected, report = gather(
-        EnvFactory(experiment.data_env or str(experiment.env), experiment.num_repeats),
-        steps=experiment.data_steps // experiment.num_repeats,
-        seed=seed,
-    )
-    if report.failed:
-        run.log(report.summary())
-    collected.save(path)
+
+    def write() -> None:
+        collected, report = gather(
+            EnvFactory(experiment.data_env or str(experiment.env), experiment.num_repeats),
+            steps=experiment.data_steps // experiment.num_repeats,
+            seed=seed,
+        )
+        if report.failed:
+            run.log(report.summary())
+        collected.save(path)
+
+    if not path.exists():
+        write_shared(run, path, write)
 
 
 def _write_controller(

@@ -12,6 +12,7 @@ from empowerment.files import write_atomic
 from empowerment.runs.experiment import Experiment
 from empowerment.runs.folder import Run
 from empowerment.runs.loading import data_path
+from empowerment.runs.shared import write_shared
 
 ROUNDS = "rounds.json"
 
@@ -37,7 +38,8 @@ def act(
     """
     path = data_path(run.folder, number + 1)
     if not path.exists():
-        _collect(run, experiment, number, agent, collect, seed).save(path)
+        arguments = run, experiment, number, agent, collect, seed
+        write_shared(run, path, lambda: _collect(*arguments).save(path))
     stored = Trajectories.load(path)
     count = stored.about.get(_BY_MEAN)
     if not isinstance(count, int) or not 0 < count <= len(stored.episodes):

@@ -56,8 +56,7 @@ def _is_done(job: Job) -> bool:
     from empowerment.runs import read_manifest
 
     manifest = read_manifest(job.folder)
-    has_environment = any(job.settings[name] is not None for name in ("world", "env"))
-    needs_figures = job.episodes > 0 and has_environment
+    needs_figures = job.episodes > 0 and any(job.settings[each] for each in ("world", "env"))
     is_evaluated = "evaluation.json" in manifest["files"]
     return manifest["finished"] and (is_evaluated or not needs_figures)
 

@@ -2,8 +2,9 @@
 
 import contextlib
 import hashlib
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -43,11 +44,19 @@ class Sweep:
         entries: What is known about its runs, by their names.
     """
 
-    def __init__(self, folder: Path, grid: Grid, entries: dict[str, Entry]):
+    def __init__(
+        self,
+        folder: Path,
+        grid: Grid | None,
+        entries: dict[str, Entry],
+        others: dict[str, Entry] | None = None,
+    ):
         self.folder = folder
         self.entries = entries
-        self._grid = _facts(grid)
-        self._bases = {name: to_json(each, 0) for name, each in grid.bases.items()}
+        self._others = others or {}
+        self._grid = {} if grid is None else _facts(grid)
+        bases = {} if grid is None else grid.bases
+        self._bases = {name: to_json(each, 0) for name, each in bases.items()}
         self._next = 0.0
 
     def jobs(self, points: list[Point], *, episodes: int, command: str | None) -> dict[str, Job]:
@@ -59,7 +68,7 @@ class Sweep:
 
     def run_folder(self, name: str) -> Path:
         """Return the folder of a run."""
-        return self.folder / _RUNS / name
+        return run_folder(self.folder, name)
 
     def save(self, *, at_once: bool = False) -> None:
         """Write `sweep.json`, unless it was written just now."""
@@ -70,7 +79,7 @@ class Sweep:
             "format": _FORMAT,
             "grid": self._grid,
             "bases": self._bases,
-            "runs": {name: msgspec.to_builtins(each) for name, each in self.entries.items()},
+            "runs": msgspec.to_builtins({**self._others, **self.entries}),
         }
         write_atomic(self.folder / _FILE, encode({**content, "sha256": _digest(content)}))
         end = time.monotonic()
@@ -84,11 +93,8 @@ def open_sweep(folder: Path, grid: Grid, points: list[Point]) -> Iterator[Sweep]
     Raises:
         ValueError: If another driver has it, or it is of another grid.
     """
-    folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
-        if (folder / _FILE).exists():
-            content = _read(folder)
+    with _locked_folder(folder) as (folder, content):
+        if content is not None:
             if content["grid"] != _facts(grid):
                 raise ValueError(
                     f"Expected the grid of the sweep in {folder}; "
@@ -98,15 +104,58 @@ def open_sweep(folder: Path, grid: Grid, points: list[Point]) -> Iterator[Sweep]
                 raise ValueError(f"Expected the runs of the sweep in {folder}; they differ.")
             yield Sweep(folder, grid, content["runs"])
             return
+        entries = {point.name: Entry({**point.changes, "seed": point.seed}) for point in points}
+        sweep = Sweep(folder, grid, entries)
+        sweep.save(at_once=True)
+        yield sweep
+
+
+@contextlib.contextmanager
+def open_growing(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Iterator[Sweep]:
+    """Open a sweep without a grid: whatever runs are asked for are added to those that it has.
+
+    Args:
+        folder: The folder, a new one or one that was opened like this before.
+        settings: Settings of the runs that are asked for, by their names; other runs stay as they
+            are.
+
+    Raises:
+        ValueError: If another driver has it, or a run was begun with other settings.
+    """
+    with _locked_folder(folder) as (folder, content):
+        known = {} if content is None else content["runs"]
+        entries = {}
+        for name, given in settings.items():
+            now: dict[str, Any] = json.loads(encode(given))
+            entries[name] = entry = known.pop(name, None) or Entry(now)
+            if entry.settings != now:
+                raise ValueError(
+                    f"Expected the settings of {name} in {folder}; "
+                    f"{difference(entry.settings, now)}. Choose another folder."
+                )
+        yield Sweep(folder, None, entries, known)
+
+
+@contextlib.contextmanager
+def _locked_folder(folder: Path) -> Iterator[tuple[Path, _Content | None]]:
+    """Lock the folder of a sweep, and read what it says if it is not new."""
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        if (folder / _FILE).exists():
+            yield folder, _read(folder)
+            return
         if any(path.name != ".lock" for path in folder.iterdir()):
             raise ValueError(
                 f"Expected {folder} to be a new folder or one of a sweep; it has other files. "
                 "Choose another folder."
             )
-        entries = {point.name: Entry({**point.changes, "seed": point.seed}) for point in points}
-        sweep = Sweep(folder, grid, entries)
-        sweep.save(at_once=True)
-        yield sweep
+        yield folder, None
+
+
+def run_folder(folder: Path, name: str) -> Path:
+    """Return the folder of a run of a sweep."""
+    return folder / _RUNS / name
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:

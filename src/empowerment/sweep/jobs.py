@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,14 @@ class Outcome:
         figures: Its numbers, by their names.
         hash: SHA-256 of all its files.
         seconds: How long it took.
+        core_seconds: Processor time of its training; 0 if it was resumed.
         said: What it said to the user.
     """
 
     figures: dict[str, float]
     hash: str
     seconds: float = 0.0
+    core_seconds: float = 0.0
     said: tuple[str, ...] = ()
 
 
@@ -96,11 +98,12 @@ def train(job: Job) -> Outcome:
     """Train and evaluate a run in its folder, from wherever it was interrupted."""
     from empowerment.runs import evaluate_run, refresh_manifest
     from empowerment.runs.experiment import from_json
-    from empowerment.runs.folder import LockedError
+    from empowerment.runs.folder import MANIFEST, LockedError
     from empowerment.runs.pipeline import train_run
 
-    start, said = time.monotonic(), []
+    start, begun, said = time.monotonic(), time.process_time(), []
     experiment, seed = from_json(job.settings, job.name)
+    is_new = not (job.folder / MANIFEST).exists()
     while True:
         try:
             train_run(
@@ -116,13 +119,19 @@ def train(job: Job) -> Outcome:
             if time.monotonic() - start > _LOCKED_SECONDS:
                 raise
             time.sleep(1.0)
+    core_seconds = time.process_time() - begun if is_new else 0.0
     if job.episodes and experiment.has_environment:
         evaluate_run(job.folder, episodes=job.episodes, seed=seed, env=experiment.env)
         refresh_manifest(job.folder)
-    return read_outcome(job.folder, seconds=time.monotonic() - start, said=tuple(said))
+    return replace(
+        read_outcome(job.folder),
+        seconds=time.monotonic() - start,
+        core_seconds=core_seconds,
+        said=tuple(said),
+    )
 
 
-def read_outcome(folder: Path, *, seconds: float = 0.0, said: tuple[str, ...] = ()) -> Outcome:
+def read_outcome(folder: Path) -> Outcome:
     """Read what is left of a finished run.
 
     Raises:
@@ -144,9 +153,7 @@ def read_outcome(folder: Path, *, seconds: float = 0.0, said: tuple[str, ...] = 
         text = read_bytes(path, most=MAX_JSON)
         figures |= flat(decode(text, dict[str, Any], what="the figures of a run", source=path))
     digest = hashlib.sha256(encode(manifest["files"])).hexdigest()
-    return Outcome(
-        {k: float(v) for k, v in figures.items() if _is_figure(v)}, digest, seconds, said
-    )
+    return Outcome({k: float(v) for k, v in figures.items() if _is_figure(v)}, digest)
 
 
 def _is_figure(value: object) -> bool:

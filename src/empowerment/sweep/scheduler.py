@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
         figures: Its numbers once it is finished.
         hash: SHA-256 of its files.
         seconds: How long its last attempt took.
+        core_seconds: Processor time of its training; 0 if it was resumed.
     """
 
     settings: dict[str, Any]
@@ -33,13 +34,16 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
     figures: dict[str, float] = {}
     hash: str | None = None
     seconds: float = 0.0
+    core_seconds: float = 0.0
 
 
 class Scheduler:
     """Decides which run is started next, and what a failure means.
 
     A run that failed goes to the end of the queue, until it has failed once more than it is to be
-    retried. All other runs come in their order.
+    retried. The first run of each kind, of which others differ in the seed alone, comes before all
+    others: what it compiles they find, and no two compile the same at a time. Else runs come in
+    their order.
 
     Args:
         entries: The runs by their names; it keeps them up to date.
@@ -49,7 +53,9 @@ class Scheduler:
     def __init__(self, entries: dict[str, Entry], *, retries: int):
         self._entries = entries
         self._retries = retries
-        self._waiting = deque(name for name, each in entries.items() if each.state == "waiting")
+        waiting = [name for name, each in entries.items() if each.state == "waiting"]
+        first = {_kind(name): name for name in reversed(waiting)}
+        self._waiting = deque(sorted(waiting, key=lambda name: first[_kind(name)] != name))
         self._counts = Counter(each.state for each in entries.values())
 
     @property
@@ -79,7 +85,8 @@ class Scheduler:
         """
         entry = self._entries[name]
         if isinstance(result, Outcome):
-            entry.figures, entry.hash, entry.seconds = result.figures, result.hash, result.seconds
+            entry.figures, entry.hash = result.figures, result.hash
+            entry.seconds, entry.core_seconds = result.seconds, result.core_seconds
             entry.why = None
             self._move(name, "finished")
         elif entry.state == "running":
@@ -101,6 +108,10 @@ class Scheduler:
         self._counts[entry.state] -= 1
         self._counts[state] += 1
         entry.state = state
+
+
+def _kind(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def released(entries: Iterable[Entry], *, keep_pruned: bool) -> None:
