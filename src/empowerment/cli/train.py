@@ -59,6 +59,9 @@ class TrainCommand:
     address: Annotated[str, arg(metavar="auto|local|HOST:PORT")] = "auto"
     """Ray cluster: the running one, a new one on this machine, or one by its address."""
 
+    tensorboard: bool = False
+    """Write the metrics to TensorBoard event files as well, in RUN/tensorboard."""
+
     debug: bool = False
     """Show the traceback of an error."""
 
@@ -92,6 +95,7 @@ class TrainCommand:
                 command=self.command_line,
                 workers=self.workers,
                 cluster=self.address if self.backend == "ray" else None,
+                tensorboard=self.tensorboard,
                 progress=progress,
                 log=log,
             )

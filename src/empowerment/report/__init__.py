@@ -21,13 +21,29 @@ from empowerment.report.live import (
     to_stored as to_stored,
     write_stored_live as write_stored_live,
 )
+from empowerment.report.metrics import (
+    METRICS as METRICS,
+    MOST_METRICS as MOST_METRICS,
+    Metrics as Metrics,
+    parse_metrics as parse_metrics,
+    read_metrics as read_metrics,
+)
 from empowerment.report.model import draw_model_evaluation as draw_model_evaluation
 from empowerment.report.page import (
     Section as Section,
     read_evaluation as read_evaluation,
     write_report as write_report,
 )
+from empowerment.report.run_figures import (
+    ROUNDS as ROUNDS,
+    Comparisons as Comparisons,
+    read_rounds as read_rounds,
+)
 from empowerment.report.video import (
     VIDEO as VIDEO,
     write_video as write_video,
+)
+from empowerment.report.watch import (
+    Training as Training,
+    write_watch as write_watch,
 )

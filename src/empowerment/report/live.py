@@ -23,7 +23,7 @@ from empowerment.report.landscape import Landscape, read_landscape
 LIVE = "live.json"
 """File in a run folder that describes the system that runs in the page."""
 
-_ASSETS = Path(__file__).parent / "assets"
+ASSETS = Path(__file__).parent / "assets"
 _BEFORE, _AFTER = ("controller.js",), ("simulation.js", "painting.js", "live.js")
 """Scripts of every page, before and after those of its system."""
 
@@ -173,7 +173,7 @@ def live_section(folder: Path, live: Live) -> str:
     words = "Empowerment over two coordinates; the others are those of the policy's system."
     if data["landscapes"]:
         words = "Empowerment of each state. Drag in it to move the policy's disc."
-    section = string.Template((_ASSETS / "live.html").read_text("utf-8")).substitute(
+    section = string.Template((ASSETS / "live.html").read_text("utf-8")).substitute(
         MAP=html.escape(words),
         COLOURS=", ".join(f"rgb({r}, {g}, {b})" for r, g, b in data["colours"][::9]),
     )
@@ -186,7 +186,7 @@ def live_section(folder: Path, live: Live) -> str:
 
 def live_scripts(live: Live) -> list[Path]:
     """Return the scripts of the page in their order; the last one starts it."""
-    before, after = ([_ASSETS / name for name in names] for names in (_BEFORE, _AFTER))
+    before, after = ([ASSETS / name for name in names] for names in (_BEFORE, _AFTER))
     return [*before, *live.scripts, *after]
 
 
@@ -197,4 +197,4 @@ def to_script(data: Mapping[str, Any]) -> str:
 
 def page_style() -> str:
     """Return the style of every page."""
-    return (_ASSETS / "page.css").read_text("utf-8")
+    return (ASSETS / "page.css").read_text("utf-8")

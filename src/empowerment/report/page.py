@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 
 from empowerment.files import convert, read_json, write_atomic
 from empowerment.report.live import LIVE, Live, live_section, page_style
+from empowerment.report.metrics import METRICS
 from empowerment.report.run_figures import (
+    ROUNDS,
     draw_certificate,
     draw_landscapes,
     draw_rounds,
@@ -89,7 +91,7 @@ _LAST = (
     Section(
         "rounds",
         "What was imagined, and what happened",
-        ("rounds.json",),
+        (ROUNDS,),
         draw_rounds,
         "In each round of learning: the mean empowerment in nats, and the number of steps before "
         "an episode ends, in the learnt world and in the environment.",
@@ -105,7 +107,7 @@ _LAST = (
     Section(
         "training",
         "Training",
-        ("metrics.jsonl",),
+        (METRICS,),
         draw_training,
         "Progress of each stage by the number of its updates. The bound of the channel is over all "
         "states, that of the policy over the states that it visits.",

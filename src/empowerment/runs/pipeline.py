@@ -52,6 +52,7 @@ from empowerment.runs.models import train_model
 from empowerment.runs.monitoring import add_monitor, describe_monitor
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.stage import RunHooks
+from empowerment.runs.tensorboard import check_event_files, event_files
 from empowerment.systems import System, system_of
 from empowerment.types import Key, Progress
 from empowerment.worlds import Bounded
@@ -66,6 +67,7 @@ def train_run(
     command: str | None = None,
     workers: int = 0,
     cluster: str | None = None,
+    tensorboard: bool = False,
     progress: Progress = lambda doing, done, total: None,
     log: Log = lambda sentence: None,
 ) -> TrainedRun:
@@ -82,11 +84,13 @@ def train_run(
         workers: Number of processes that act in the environment; with 0 it is this one. Data are
             the same for any number.
         cluster: Address of a Ray cluster whose cores they are; by default those of this machine.
+        tensorboard: Whether to write the metrics to event files as well.
         progress: Receives progress.
         log: Receives sentences for the user.
     """
     experiment.check()
     check_devices(experiment.devices)
+    check_event_files(wanted=tensorboard)
     gather: Collect = partial(collect, workers=workers, cluster=cluster, progress=progress)
     given = None
     if experiment.data is not None and not data_path(folder, 0).exists():
@@ -103,14 +107,15 @@ def train_run(
         return to_json(*from_json(stored, folder / "manifest.json"))
 
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
-        if world is not None:
-            keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            task = experiment.task(world.states.names, world.states.angles)
-            agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
-        else:
-            if given is not None:
-                given.save(data_path(folder, 0))
-            agent, kept = _train_rounds(run, experiment, seed, gather, progress)
+        with event_files(run, wanted=tensorboard):
+            if world is not None:
+                keys = tuple(jax.random.split(jax.random.key(seed), 3))
+                task = experiment.task(world.states.names, world.states.angles)
+                agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
+            else:
+                if given is not None:
+                    given.save(data_path(folder, 0))
+                agent, kept = _train_rounds(run, experiment, seed, gather, progress)
         bundle = _write_controller(experiment, agent, folder, number=kept, seed=seed)
         if agent.model is not None:
             log(describe_monitor(bundle))
@@ -138,6 +143,7 @@ def _train_rounds(
         progress(f"comparing what round {number} imagined with what happened", 0, 1)
         comparisons.append(compare(agents[-1], acted, can_end=can_end, seed=seed))
         run.log(describe(comparisons[-1]))
+        write_rounds(run.folder, comparisons, is_last=False)  # For those who watch.
         if experiment.rounds == "auto" and comparisons[-1].is_settled:
             break
     kept = comparisons[-1].best if comparisons else 0
