@@ -34,6 +34,16 @@ from empowerment.report.page import (
     read_evaluation as read_evaluation,
     write_report as write_report,
 )
+from empowerment.report.replay import (
+    ACTORS as ACTORS,
+    MOST_COLUMNS as MOST_COLUMNS,
+    REPLAY as REPLAY,
+    StoredEpisode as StoredEpisode,
+    StoredReplay as StoredReplay,
+    film_of as film_of,
+    rounded as rounded,
+    write_stored_replay as write_stored_replay,
+)
 from empowerment.report.run_figures import (
     ROUNDS as ROUNDS,
     Comparisons as Comparisons,
@@ -41,6 +51,7 @@ from empowerment.report.run_figures import (
 )
 from empowerment.report.video import (
     VIDEO as VIDEO,
+    write_film as write_film,
     write_video as write_video,
 )
 from empowerment.report.watch import (

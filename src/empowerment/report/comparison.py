@@ -10,17 +10,11 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from empowerment.files import write_atomic
+from empowerment.report.elements import columns, figure_element, folded, page, paragraphs
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.landscape import read_landscape
 from empowerment.report.metrics import METRICS
-from empowerment.report.page import (
-    columns,
-    figure_element,
-    folded,
-    page,
-    paragraphs,
-    read_evaluation,
-)
+from empowerment.report.page import read_evaluation
 from empowerment.report.run_figures import Curves, draw_curves, read_curves
 
 _FIRST = ("environment", "episodes", "empowerment_mean", "survived_fraction", "episode_length_mean")

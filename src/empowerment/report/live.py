@@ -2,9 +2,8 @@
 
 import base64
 import html
-import json
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,13 +16,13 @@ from msgspec import Meta
 
 from empowerment.controller import Bundle, read_bundle
 from empowerment.files import encode, read_json, write_atomic
+from empowerment.report.elements import ASSETS, to_script
 from empowerment.report.figures import colour_limits
 from empowerment.report.landscape import Landscape, read_landscape
 
 LIVE = "live.json"
 """File in a run folder that describes the system that runs in the page."""
 
-ASSETS = Path(__file__).parent / "assets"
 _BEFORE, _AFTER = ("controller.js",), ("simulation.js", "painting.js", "live.js")
 """Scripts of every page, before and after those of its system."""
 
@@ -188,13 +187,3 @@ def live_scripts(live: Live) -> list[Path]:
     """Return the scripts of the page in their order; the last one starts it."""
     before, after = ([ASSETS / name for name in names] for names in (_BEFORE, _AFTER))
     return [*before, *live.scripts, *after]
-
-
-def to_script(data: Mapping[str, Any]) -> str:
-    """Return JSON that cannot end the element of the page that it is in."""
-    return json.dumps(data).replace("<", "\\u003c")
-
-
-def page_style() -> str:
-    """Return the style of every page."""
-    return (ASSETS / "page.css").read_text("utf-8")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from empowerment.files import write_atomic
 from empowerment.report.charts import NUM_COLOURS, Line, Point, chart, swatch
-from empowerment.report.live import ASSETS
+from empowerment.report.elements import ASSETS, page
 from empowerment.report.metrics import Metrics
-from empowerment.report.page import page
 from empowerment.report.run_figures import Comparisons
 
 
