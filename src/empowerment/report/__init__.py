@@ -17,8 +17,6 @@ from empowerment.report.live import (
     Live as Live,
     Parameters as Parameters,
     StoredLive as StoredLive,
-    StoredSurrogate as StoredSurrogate,
-    to_stored as to_stored,
     write_stored_live as write_stored_live,
 )
 from empowerment.report.metrics import (

@@ -56,32 +56,6 @@ class StoredArray(msgspec.Struct):
     data: str
 
 
-class StoredSurrogate(msgspec.Struct):
-    """The fit to the bound, as a network from states to nats.
-
-    Attributes:
-        names: Names of the coordinates of a state.
-        networks: Activation of each layer.
-        arrays: Weight and bias of each layer, by name.
-        low: Lower corner of the region of the fit.
-        high: Upper corner of the region of the fit.
-        angles: Coordinates that are angles.
-        mean: Mean of the bound over the region, in nats.
-        scale: Standard deviation of the bound over the region.
-        limits: Limits of the colours, in nats.
-    """
-
-    names: list[str]
-    networks: list[str]
-    arrays: dict[str, StoredArray]
-    low: list[float]
-    high: list[float]
-    angles: list[int]
-    mean: float
-    scale: float
-    limits: tuple[float, float]
-
-
 class StoredLive(msgspec.Struct):
     """What the page has to know beside the controller and the landscape.
 
@@ -92,7 +66,6 @@ class StoredLive(msgspec.Struct):
         interval: Seconds from one action to the next.
         repeat: Number of steps of the system in an interval.
         units: Units of coordinates.
-        surrogate: Fit to the bound, if the agent has one.
     """
 
     system: str
@@ -101,7 +74,6 @@ class StoredLive(msgspec.Struct):
     interval: Annotated[float, Meta(gt=0)]
     repeat: Annotated[int, Meta(ge=1)]
     units: dict[str, str]
-    surrogate: StoredSurrogate | None
 
 
 def write_stored_live(stored: StoredLive, folder: Path) -> None:
@@ -136,6 +108,8 @@ def bundle_data(bundle: Bundle) -> dict[str, Any]:
     return {
         "description": {
             **{name: getattr(about, name) for name in fields},
+            "names": list(about.observation_names),
+            "choices": list(about.choices),
             "low": bundle.limits[0].tolist(),
             "high": bundle.limits[1].tolist(),
             "angles": list(about.angles),
