@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta
 
 from empowerment.files import encode, read_json, write_atomic
-from empowerment.report.charts import Line, chart
+from empowerment.report.charts import NUM_COLOURS, Line, chart
 from empowerment.report.elements import ASSETS, folded, inline, to_script
 
 REPLAY = "replay.json"
@@ -26,7 +26,7 @@ MOST_COLUMNS = 60
 _NUM_OPEN = 6
 """Number of observed columns that are shown before the reader asks for more."""
 
-_STYLES = {"policy": 1, "random": 0}
+_STYLES = {"policy": 1, "random": NUM_COLOURS}
 
 
 class StoredEpisode(msgspec.Struct):
