@@ -156,7 +156,7 @@ def _last_change(folder: Path) -> float:
 
 
 def _progress(folder: Path, metrics: Sequence[Metrics], changed: float) -> tuple[str, float | None]:
-    """Say how far a run is that is not finished; return the share of its stage that is done."""
+    """Describe how far a run is that is not finished, and the share of its stage that is done."""
     when = time.strftime("%H:%M:%S", time.localtime(changed))
     if not metrics:
         return f"not finished; no metrics yet; last change at {when}", None
