@@ -9,7 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.event_pb2 import (
+    Event,  # pyright: ignore[reportAttributeAccessIssue] (made when it is imported)
+)
 
 from empowerment.cli import main
 from empowerment.optimise import Callback, Snapshot
