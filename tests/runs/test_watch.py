@@ -4,15 +4,20 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.report.test_report_page import EVIL, Elements
 
+from empowerment.agent import Comparison
+from empowerment.agent.reality import Outcome
 from empowerment.cli import main
 from empowerment.files import encode
+from empowerment.report import read_rounds
 from empowerment.runs.folder import _write_manifest, read_manifest
+from empowerment.runs.rounds import write_rounds
 from empowerment.runs.watch import watch_runs
 
 VERSION_1 = Path(__file__).parent / "version1" / "learnt"
@@ -215,3 +220,17 @@ def test_mistakes_end_in_one_sentence(
     said: Any = capsys.readouterr().err
     assert said.count("\n") == 1
     assert complaint in said
+
+
+def test_rounds_are_stored_as_soon_as_they_are_compared(tmp_path: Path):
+    outcomes = [Outcome(1.0, 5.0), Outcome(2.0, 9.0)]
+    comparison = Comparison(outcomes[0], tuple(outcomes), 10, 1.0, survives=False)
+    for count in (1, 2):
+        found = replace(comparison, real=tuple(outcomes[:count]))
+        write_rounds(tmp_path, count * [found], is_last=False)
+        assert json.loads((tmp_path / "rounds.json").read_text())["stopped"] is None
+        assert [each.real[-1].length for each in read_rounds(tmp_path).rounds] == count * [
+            outcomes[count - 1].length
+        ]
+    assert "Round 1 of 0 to 1 is kept" in write_rounds(tmp_path, 2 * [comparison])
+    assert json.loads((tmp_path / "rounds.json").read_text())["stopped"]
