@@ -1,4 +1,4 @@
-"""The page of a report in a real browser: `make browser-test`, which needs Chromium.
+"""The pages of reports in a real browser: `make browser-test`, which needs Chromium.
 
 It is not among the tests of `make test`, which need no browser. It trains a pendulum, unless
 EMPOWERMENT_RUN names a run of the preset `pendulum` with a report, and it fails without a browser.
@@ -6,17 +6,20 @@ EMPOWERMENT_RUN names a run of the preset `pendulum` with a report, and it fails
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright  # pyright: ignore[reportMissingImports]
+from tests.report.test_replay import episode, replay
+from tests.report.test_report_page import page_of
 
 from empowerment.cli import main
 from empowerment.controller import read_bundle
 from empowerment.controller.reference import reference_step
+from empowerment.report import Metrics, Training, write_watch
 
 WIDTHS = (360, 768, 1280)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -47,17 +50,25 @@ def browser() -> Iterator[Any]:
 class Page:
     """The page of a run from disk; every request but that for itself is recorded and aborted."""
 
-    def __init__(self, browser: Any, run: Path, **about: Any):
+    def __init__(
+        self,
+        browser: Any,
+        run: Path,
+        *,
+        name: str = "report.html",
+        ready: str = "#live canvas",
+        **about: Any,
+    ):
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.context = browser.new_context(**about)
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda message: self.complaints.append(message.text))
-        address = (run / "report.html").resolve().as_uri()
+        address = (run / name).resolve().as_uri()
 
         def answer(route: Any) -> None:
-            if route.request.url == address:
+            if route.request.url.partition("#")[0] == address:
                 route.continue_()
             else:
                 self.requests.append(route.request.url)
@@ -65,7 +76,7 @@ class Page:
 
         self.page.route("**/*", answer)
         self.page.goto(address)
-        self.page.wait_for_selector("#live canvas")
+        self.page.wait_for_selector(ready)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.page, name)
@@ -78,6 +89,19 @@ class Page:
         )
         return self.page.evaluate(program, data)
 
+    def replay(self, expression: str) -> Any:
+        """Return what an expression of `replay` is."""
+        program = (
+            f"() => {{ const {{ replay }} = document.getElementById('replay'); {expression} }}"
+        )
+        return self.page.evaluate(program)
+
+    def close(self) -> None:
+        """Close the page, of which nothing was to be complained about."""
+        assert self.requests == []
+        assert self.complaints == []
+        self.context.close()
+
     def bob(self, name: str, place: tuple[float, float]) -> tuple[float, float]:
         """Return where a place of a system is on the screen."""
         box = self.page.locator(f"[data-live={name}]").bounding_box()
@@ -86,15 +110,20 @@ class Page:
         return x + scale * place[0], y - scale * place[1]
 
 
+def keep_picture(page: Page, name: str) -> None:
+    """Keep a picture of a page where EMPOWERMENT_SCREENSHOTS says so."""
+    shots = os.environ.get("EMPOWERMENT_SCREENSHOTS")
+    if shots:
+        page.screenshot(path=f"{shots}/{name}.png", full_page=True)
+
+
 @pytest.fixture
 def page(browser: Any, run: Path) -> Iterator[Page]:
     """A page at rest, so that only what a test does happens."""
     opened = Page(browser, run, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
     opened.locator("#live").scroll_into_view_if_needed()
     yield opened
-    assert opened.requests == []
-    assert opened.complaints == []
-    opened.context.close()
+    opened.close()
 
 
 def test_actions_are_those_of_the_controller(page: Page, run: Path):
@@ -197,8 +226,7 @@ def test_a_finger_drags(browser: Any, run: Path):
     phone.touchscreen.tap(x, y)
     assert abs(phone.live("wrapped(policy.state[0])") - np.pi / 2) < 0.05
     assert not phone.live("policy.isHeld")
-    assert phone.requests == phone.complaints == []
-    phone.context.close()
+    phone.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -218,14 +246,151 @@ def test_it_is_legible_and_keeps_up(browser: Any, run: Path, width: int, scheme:
             name,
         )
         assert drawn > 10, name
-    assert page.requests == page.complaints == []
-    shots = os.environ.get("EMPOWERMENT_SCREENSHOTS")
-    if shots:
-        page.screenshot(path=f"{shots}/report-{width}-{scheme}.png", full_page=True)
-    page.context.close()
+    keep_picture(page, f"report-{width}-{scheme}")
+    page.close()
 
 
 def test_motion_is_not_started_where_it_is_not_wanted(page: Page):
     page.wait_for_timeout(300)
     assert page.locator("[data-live=time]").inner_text() == "0.0 s"
     assert page.locator("[data-live=run]").inner_text() == "Run"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with a replay, whose films have frames as bright as it is late."""
+    folder = tmp_path_factory.mktemp("recorded")
+    replay(folder, policy=episode(40, num_frames=20), random=episode(25, ended=True, num_frames=13))
+    page_of(folder)
+    return folder
+
+
+def open_replay(browser: Any, folder: Path, **about: Any) -> Page:
+    return Page(browser, folder, ready="#replay .controls", **about)
+
+
+@pytest.fixture
+def player(browser: Any, recorded: Path) -> Iterator[Page]:
+    """The replay at rest."""
+    about: dict[str, Any] = {"reduced_motion": "reduce", "viewport": {"width": 1000, "height": 900}}
+    opened = open_replay(browser, recorded, **about)
+    yield opened
+    opened.close()
+
+
+BRIGHTNESS = """
+  return new Promise((done) => {
+    const film = document.querySelector("[data-replay=NAME-film]");
+    const look = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = canvas.height = 1;
+      const context = canvas.getContext("2d");
+      context.drawImage(film, 0, 0, 1, 1);
+      done(context.getImageData(0, 0, 1, 1).data[0]);
+    };
+    const wait = () => (film.seeking || film.readyState < 2 ? setTimeout(wait, 20) : look());
+    setTimeout(wait, 50);
+  });"""
+
+
+@pytest.mark.parametrize("at", [0, 9, 24, 39, 3])
+def test_films_and_charts_show_the_time_of_the_slider(player: Page, at: int):
+    player.locator("[data-replay=time]").fill(str(at))
+    assert player.locator("[data-replay=clock]").inner_text() == f"{0.04 * at:.2f} s"
+    for name, last in (("policy", 39), ("random", 24)):
+        own = min(at, last)
+        nats = player.locator(f"[data-replay={name}-value]").inner_text()
+        assert nats == f"{1 + 0.01 * own:.2f} nats"
+        brightness = player.replay(BRIGHTNESS.replace("NAME", name))
+        assert abs(brightness - 10 * (own // 2)) <= 5
+    assert player.locator("[data-replay=random-end]").inner_text() == (
+        "(the episode has ended)" if at >= 24 else ""
+    )
+    assert player.locator("[data-replay=policy-end]").inner_text() == ""
+    moved = player.locator("svg[data-left] .cursor").first.get_attribute("transform")
+    assert (
+        moved == f"translate({at / 39 * 272:g} 0)"
+        or abs(float(str(moved)[10:-3]) - at / 39 * 272) < 0.01
+    )
+
+
+def test_keys_step_and_play(player: Page):
+    assert player.replay("return replay.state.isRunning") is False
+    player.locator("[data-replay=time]").focus()
+    for _ in range(3):
+        player.keyboard.press("ArrowRight")
+    player.keyboard.press("ArrowLeft")
+    assert player.replay("return replay.state.at") == 2
+    player.keyboard.press(" ")
+    expect(player.locator("[data-replay=run]")).to_have_text("Pause")
+    expect(player.locator("[data-replay=clock]")).not_to_have_text("0.08 s")
+    player.keyboard.press(" ")
+    assert player.locator("[data-replay=run]").inner_text() == "Play"
+
+
+def test_a_finger_moves_through_a_chart(browser: Any, recorded: Path):
+    phone = open_replay(
+        browser,
+        recorded,
+        has_touch=True,
+        reduced_motion="reduce",
+        viewport={"width": 360, "height": 740},
+    )
+    chart = phone.locator("svg[data-left]").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    phone.touchscreen.tap(box["x"] + box["width"] * (46 + 136) / 340, box["y"] + box["height"] / 3)
+    assert phone.replay("return replay.state.at") in (19, 20)
+    phone.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_replay_plays_to_its_end_and_fits(
+    browser: Any, recorded: Path, width: int, scheme: str
+):
+    viewport = {"width": width, "height": 900}
+    opened = open_replay(browser, recorded, color_scheme=scheme, viewport=viewport)
+    expect(opened.locator("[data-replay=clock]")).to_have_text("1.56 s", timeout=20_000)
+    expect(opened.locator("[data-replay=run]")).to_have_text("Play")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    keep_picture(opened, f"replay-{width}-{scheme}")
+    opened.close()
+
+
+def watched(name: str, values: Sequence[float]) -> Training:
+    metrics = [
+        Metrics("channel", 0, 100 * number, {"bound": value, "gradient_norm": 1 / number})
+        for number, value in enumerate(values, start=1)
+    ]
+    return Training(name, "not finished", 0.5, metrics)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_training_is_watched_as_long_as_the_reader_likes(
+    browser: Any, tmp_path: Path, width: int, scheme: str
+):
+    def write(*values: float) -> None:
+        trainings = [watched("one", values), watched("<b>two</b>", values[::-1])]
+        write_watch(trainings, tmp_path / "watch.html", note=f"{len(values)} looks", every=1.0)
+
+    write(1.0, 2.0)
+    viewport = {"width": width, "height": 900}
+    opened = Page(
+        browser, tmp_path, name="watch.html", ready="svg", color_scheme=scheme, viewport=viewport
+    )
+    write(1.0, 2.0, 2.5)
+    expect(opened.get_by_text("3 looks")).to_be_visible()
+    opened.locator("#refresh").uncheck()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    keep_picture(opened, f"watch-{width}-{scheme}")
+    write(1.0, 2.0, 2.5, 2.6)
+    opened.wait_for_timeout(1500)
+    assert opened.get_by_text("3 looks").is_visible()
+    opened.reload()
+    assert not opened.locator("#refresh").is_checked()
+    opened.locator("#refresh").check()
+    write(1.0, 2.0, 3.0, 4.0, 5.0)
+    expect(opened.get_by_text("5 looks")).to_be_visible()
+    opened.close()

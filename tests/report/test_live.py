@@ -6,19 +6,23 @@ import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
-import msgspec
 import numpy as np
 import pytest
-from tests.controller.controllers_for_tests import filter_bundle, pendulum_bundle
+from tests.controller.controllers_for_tests import (
+    discrete_bundle,
+    filter_bundle,
+    pendulum_bundle,
+    with_bound,
+    without_filter,
+)
 from tests.report.javascript import run, scripts_of
 
+from empowerment.agent import to_bundle
 from empowerment.controller import Bundle
 from empowerment.controller.controller import make_engine
-from empowerment.controller.reference import reference_step
+from empowerment.controller.reference import reference_bound, reference_step
 from empowerment.environments import ENVIRONMENTS, PENDULUM_DIRECTION, EnvFactory, WorldEnv
-from empowerment.policy import Surrogate, unfitted_surrogate
 from empowerment.report.live import bundle_data
-from empowerment.runs.live import stored_surrogate
 from empowerment.systems import system_of
 from empowerment.worlds import CartPole
 
@@ -46,6 +50,8 @@ BUNDLES = {
     "tracked": lambda: filter_bundle(SEED),
     "as published": lambda: filter_bundle(SEED, as_published=True, depth=2),
     "recognised from three": lambda: filter_bundle(SEED, num_initial=3),
+    "choices, observed": lambda: discrete_bundle((2, 3), seed=SEED, angles=(1,)),
+    "choices, tracked": lambda: discrete_bundle((4,), seed=SEED, latent=3),
 }
 
 
@@ -67,7 +73,7 @@ def test_the_page_acts_as_the_controller_does(name: str):
     assert np.ptp(actions, axis=0).min() > 0.1
 
 
-@pytest.mark.parametrize("name", ["observed", "tracked"])
+@pytest.mark.parametrize("name", ["observed", "tracked", "choices, observed", "choices, tracked"])
 def test_the_page_acts_as_the_deployed_controller_does(name: str):
     """The engine of the robot computes in single precision."""
     bundle = BUNDLES[name]()
@@ -160,22 +166,124 @@ def test_a_direction_is_observed_as_its_environment_does():
         np.testing.assert_allclose(row, environment.step(action)[0], atol=1e-5)
 
 
-def test_the_page_estimates_empowerment_as_the_surrogate_does():
-    world = CartPole()
-    key, state_key = jax.random.split(jax.random.key(SEED))
-    mean, scale = jnp.asarray(3.0), jnp.asarray(0.5)
-    surrogate: Surrogate = unfitted_surrogate(world.states, mean, scale, width=16, depth=2, key=key)
-    drawn = jax.random.uniform(state_key, (50, world.states.size), minval=-1.4, maxval=1.4)
-    states = drawn * world.states.high[None]  # Outside of the region, its nearest state counts.
-    wanted = np.asarray(jax.jit(jax.vmap(surrogate))(states))
-    program = "const nats = makeSurrogate(data.surrogate); return data.states.map(nats);"
-    data = {
-        "surrogate": msgspec.to_builtins(stored_surrogate(surrogate)),
-        "states": np.asarray(states, float).tolist(),
-    }
+@pytest.mark.parametrize("name", BUNDLES)
+def test_the_page_estimates_empowerment_as_the_controller_does(name: str):
+    """At what the filter tracks, or at what is observed; outside of the region, at its edge."""
+    bundle = with_bound(BUNDLES[name](), SEED)
+    about, random = bundle.description, np.random.default_rng(SEED)
+    low, high = (limit.astype(float) for limit in bundle.region)
+    states = random.uniform(low - 0.5 * (high - low), high + 0.5 * (high - low), (50, len(low)))
+    program = "const nats = makeBound(data.bundle); return data.states.map(nats);"
+    data = {"bundle": bundle_data(bundle), "states": states.tolist()}
     found = run(scripts_of(PENDULUM), program, data)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    wanted = []
+    for state in states:
+        memory = np.concatenate([[1.0], state, np.zeros(about.memory_size)])
+        wanted.append(reference_bound(bundle, state, memory))
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
     assert np.ptp(wanted) > 0.05
+
+
+def test_without_a_bound_there_is_no_estimate():
+    program = "return makeBound(data.bundle);"
+    data = {"bundle": bundle_data(pendulum_bundle(SEED))}
+    assert run(scripts_of(PENDULUM), program, data) is None
+
+
+def test_a_slice_is_the_bound_over_two_coordinates():
+    policy, world = without_filter(np.random.default_rng(SEED), CartPole())
+    bundle = with_bound(to_bundle(policy=policy, world=world, model=None), SEED)
+    environment = ENVIRONMENTS["cart-pole"]
+    live = system_of(environment).live
+    assert live is not None
+    state = [0.3, 0.2, -1.0, 0.5]
+    program = """
+      const simulation = makeSimulation(data.live, () => 0.5);
+      const slice = simulation.slice(data.state);
+      return { ...slice, names: simulation.names };"""
+    stored = {
+        "system": live.name,
+        "parameters": live.parameters(gymnasium.make(environment)),
+        "bundle": bundle_data(bundle),
+        "landscapes": [],
+        "interval": 0.05,
+    }
+    found = run(scripts_of(environment), program, {"live": stored, "state": state})
+    assert found["names"] == ["position", "angle", "velocity", "turning"]
+    low, high = bundle.region
+    assert [found["x"][0], found["y"][-1]] == pytest.approx([low[1], high[3]])
+    after = np.ones(bundle.description.memory_size)
+    at = np.array([state[0], found["x"][3], state[2], found["y"][5]])
+    value = found["values"][3 * len(found["y"]) + 5]
+    assert value == pytest.approx(reference_bound(bundle, at, after), abs=1e-9)
+    lowest, highest = found["limits"]
+    everywhere = np.random.default_rng(SEED).uniform(low, high, (500, 4))
+    values = [reference_bound(bundle, each, after) for each in everywhere]
+    assert lowest == pytest.approx(np.quantile(values, 0.2), abs=0.1 * np.ptp(values))
+    assert highest == pytest.approx(np.max(values), abs=0.1 * np.ptp(values))
+
+
+CART_POLE = "CartPole-v1"
+
+
+def test_gymnasiums_pole_on_a_cart_moves_in_the_page_as_it_does_there():
+    inner: Any = gymnasium.make(CART_POLE).unwrapped
+    random = np.random.default_rng(SEED)
+    inner.reset(seed=0)
+    limits = np.array([1.3 * inner.x_threshold, 3, 1.3 * inner.theta_threshold_radians, 3])
+    states = random.uniform(-limits, limits, (300, 4))
+    actions = random.integers(0, 2, (300, 1))
+    wanted, seen, ended = [], [], []
+    for state, (action,) in zip(states, actions.tolist(), strict=True):
+        inner.state, inner.steps_beyond_terminated = tuple(state), None
+        observation, _, terminated, _, _ = inner.step(action)
+        wanted.append(inner.state)
+        seen.append(observation)
+        ended.append(terminated)
+    found, observed = moved_in_the_page(CART_POLE, states, actions)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    np.testing.assert_allclose(observed, seen, atol=1e-6)
+    program = "return data.states.map(systems.gymnasium_cart_pole(data.parameters).isOver);"
+    live = system_of(CART_POLE).live
+    assert live is not None
+    data = {"states": found.tolist(), "parameters": live.parameters(gymnasium.make(CART_POLE))}
+    assert run(scripts_of(CART_POLE), program, data) == ended
+    assert 0.1 < np.mean(ended) < 0.9
+
+
+def test_an_episode_that_has_ended_begins_anew_and_random_actions_are_all_chosen():
+    """A policy that always pushes to the left; the filter knows what the random one did."""
+    bundle = discrete_bundle((2,), seed=SEED, seen=4, latent=3)
+    live = system_of(CART_POLE).live
+    assert live is not None
+    stored = {
+        "system": live.name,
+        "parameters": live.parameters(gymnasium.make(CART_POLE)),
+        "bundle": bundle_data(bundle),
+        "landscapes": [],
+        "noise": [0.01] * 4,
+        "interval": 0.02,
+        "repeat": 1,
+    }
+    program = """
+      const simulation = makeSimulation(data);
+      return Array.from({ length: 400 }, () => {
+        simulation.step();
+        return simulation.actors.map(({ state, action, memory, isOver }) => ({
+          angle: state[2], action, last: memory.slice(4), isOver,
+        }));
+      });"""
+    found = run(scripts_of(CART_POLE), program, stored)
+    for actor in range(2):
+        path = [each[actor] for each in found]
+        over = np.array([each["isOver"] for each in path])
+        lasting = np.diff(np.flatnonzero(np.diff(over.astype(int))))
+        assert 50 in lasting, "a second after its end an episode begins anew"
+        assert max(abs(each["angle"]) for each in path) < 0.3
+        for each in path:
+            if sum(each["last"]):  # At the beginning there was no action.
+                assert each["last"].index(1) == each["action"][0]
+    assert {each[1]["action"][0] for each in found} == {0, 1}
 
 
 def test_a_landscape_is_linear_between_its_states():

@@ -75,7 +75,6 @@ def run(tmp_path: Path) -> Path:
             interval=0.05,
             repeat=1,
             units={"velocity": EVIL},
-            surrogate=None,
         ),
         folder,
     )

@@ -15,19 +15,25 @@ from empowerment.runs import (
     refresh_manifest,
     report_run,
     summarise,
+    watch_runs,
 )
 from empowerment.runs.experiment import from_json
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportCommand:
-    """Draw a run as one page, report.html, that opens from disk; or compare several runs.
+    """Draw a run as one page, report.html, that opens from disk; compare several, or watch them.
 
     What the page needs and the folder does not have yet is computed first: the landscapes, the
     evaluation, and one episode. A run from a log alone has none of these, since there is no
     environment: its page says where the log supports what the policy imagines. Of a run that is not
     finished, what there is is drawn. Several runs get a page each, and one with all of them side by
     side.
+
+    With --watch, one page shows the progress of runs while they are trained, without computing
+    anything: `empower report --watch runs/mine`, beside `empower train`. It is drawn again every
+    few seconds until the runs are finished, or Ctrl-C. A folder of runs, such as that of a sweep,
+    stands for all that are in it, also those that begin later.
     """
 
     folders: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN [RUN ...]")]
@@ -39,8 +45,15 @@ class ReportCommand:
     grid: Annotated[str, arg(metavar="NxM")] = "21x21"
     """Number of states along each axis of the landscapes."""
 
-    out: Annotated[Path, arg(metavar="PAGE")] = Path("comparison.html")
-    """The page that compares several runs."""
+    out: Annotated[Path | None, arg(metavar="PAGE")] = None
+    """The page that compares several runs, or watches runs; by default comparison.html or
+    watch.html here."""
+
+    watch: bool = False
+    """Watch runs while they are trained."""
+
+    every: float = 5.0
+    """Seconds between two looks, with --watch."""
 
     debug: bool = False
     """Show the traceback of an error."""
@@ -56,12 +69,15 @@ class ReportCommand:
         if not self.folders:
             raise ValueError("Expected at least one run folder; got none.")
         if len({folder.resolve() for folder in self.folders}) < len(self.folders):
-            raise ValueError("Expected different runs to compare; got one of them twice.")
+            raise ValueError("Expected different runs; got one of them twice.")
+        if self.watch:
+            watch_runs(self.folders, self.out or Path("watch.html"), every=self.every, log=log)
+            return
         unfinished = [folder for folder in self.folders if not self._report(folder)]
         if len(self.folders) > 1:
             if unfinished:
                 raise ValueError(f"Expected finished runs to compare; {unfinished[0]} is not.")
-            page = compare_runs(self.folders, self.out)
+            page = compare_runs(self.folders, self.out or Path("comparison.html"))
             log(f"The comparison is in {page}: open it in a browser.")
 
     def _report(self, folder: Path) -> bool:

@@ -73,6 +73,9 @@ class TrainCommand:
     process_id: int | None = None
     """Which of them this is, from 0; under SLURM it knows. Process 0 writes the run folder."""
 
+    tensorboard: bool = False
+    """Write the metrics to TensorBoard event files as well, in RUN/tensorboard."""
+
     debug: bool = False
     """Show the traceback of an error."""
 
@@ -149,6 +152,7 @@ class TrainCommand:
                 workers=self.workers,
                 cluster=self.address if self.backend == "ray" else None,
                 team=team,
+                tensorboard=self.tensorboard,
                 progress=progress,
                 log=log if team.is_first else _silent,
             )

@@ -10,22 +10,17 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from empowerment.files import write_atomic
+from empowerment.report.elements import columns, figure_element, folded, page, paragraphs
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.landscape import read_landscape
-from empowerment.report.page import (
-    columns,
-    figure_element,
-    folded,
-    page,
-    paragraphs,
-    read_evaluation,
-)
+from empowerment.report.metrics import METRICS
+from empowerment.report.page import read_evaluation
 from empowerment.report.run_figures import Curves, draw_curves, read_curves
 
 _FIRST = ("environment", "episodes", "empowerment_mean", "survived_fraction", "episode_length_mean")
 """Figures that come first in the table."""
 
-_LANDSCAPE, _METRICS = "landscape.csv", "metrics.jsonl"
+_LANDSCAPE = "landscape.csv"
 
 
 @dataclass(frozen=True)
@@ -148,7 +143,7 @@ def _training(runs: Sequence[Compared]) -> str:
     """Draw the training of all runs, stage by stage: of each the last round."""
     curves: Curves = {}
     for run in runs:
-        if not (run.folder / _METRICS).exists():
+        if not (run.folder / METRICS).exists():
             continue
         for stage, lines in read_curves(run.folder).items():
             if lines:

@@ -2,9 +2,8 @@
 
 import base64
 import html
-import json
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,13 +16,13 @@ from msgspec import Meta
 
 from empowerment.controller import Bundle, read_bundle
 from empowerment.files import encode, read_json, write_atomic
+from empowerment.report.elements import ASSETS, to_script
 from empowerment.report.figures import colour_limits
 from empowerment.report.landscape import Landscape, read_landscape
 
 LIVE = "live.json"
 """File in a run folder that describes the system that runs in the page."""
 
-_ASSETS = Path(__file__).parent / "assets"
 _BEFORE, _AFTER = ("controller.js",), ("simulation.js", "painting.js", "live.js")
 """Scripts of every page, before and after those of its system."""
 
@@ -57,32 +56,6 @@ class StoredArray(msgspec.Struct):
     data: str
 
 
-class StoredSurrogate(msgspec.Struct):
-    """The fit to the bound, as a network from states to nats.
-
-    Attributes:
-        names: Names of the coordinates of a state.
-        networks: Activation of each layer.
-        arrays: Weight and bias of each layer, by name.
-        low: Lower corner of the region of the fit.
-        high: Upper corner of the region of the fit.
-        angles: Coordinates that are angles.
-        mean: Mean of the bound over the region, in nats.
-        scale: Standard deviation of the bound over the region.
-        limits: Limits of the colours, in nats.
-    """
-
-    names: list[str]
-    networks: list[str]
-    arrays: dict[str, StoredArray]
-    low: list[float]
-    high: list[float]
-    angles: list[int]
-    mean: float
-    scale: float
-    limits: tuple[float, float]
-
-
 class StoredLive(msgspec.Struct):
     """What the page has to know beside the controller and the landscape.
 
@@ -93,7 +66,6 @@ class StoredLive(msgspec.Struct):
         interval: Seconds from one action to the next.
         repeat: Number of steps of the system in an interval.
         units: Units of coordinates.
-        surrogate: Fit to the bound, if the agent has one.
     """
 
     system: str
@@ -102,7 +74,6 @@ class StoredLive(msgspec.Struct):
     interval: Annotated[float, Meta(gt=0)]
     repeat: Annotated[int, Meta(ge=1)]
     units: dict[str, str]
-    surrogate: StoredSurrogate | None
 
 
 def write_stored_live(stored: StoredLive, folder: Path) -> None:
@@ -137,6 +108,8 @@ def bundle_data(bundle: Bundle) -> dict[str, Any]:
     return {
         "description": {
             **{name: getattr(about, name) for name in fields},
+            "names": list(about.observation_names),
+            "choices": list(about.choices),
             "low": bundle.limits[0].tolist(),
             "high": bundle.limits[1].tolist(),
             "angles": list(about.angles),
@@ -173,7 +146,7 @@ def live_section(folder: Path, live: Live) -> str:
     words = "Empowerment over two coordinates; the others are those of the policy's system."
     if data["landscapes"]:
         words = "Empowerment of each state. Drag in it to move the policy's disc."
-    section = string.Template((_ASSETS / "live.html").read_text("utf-8")).substitute(
+    section = string.Template((ASSETS / "live.html").read_text("utf-8")).substitute(
         MAP=html.escape(words),
         COLOURS=", ".join(f"rgb({r}, {g}, {b})" for r, g, b in data["colours"][::9]),
     )
@@ -186,15 +159,5 @@ def live_section(folder: Path, live: Live) -> str:
 
 def live_scripts(live: Live) -> list[Path]:
     """Return the scripts of the page in their order; the last one starts it."""
-    before, after = ([_ASSETS / name for name in names] for names in (_BEFORE, _AFTER))
+    before, after = ([ASSETS / name for name in names] for names in (_BEFORE, _AFTER))
     return [*before, *live.scripts, *after]
-
-
-def to_script(data: Mapping[str, Any]) -> str:
-    """Return JSON that cannot end the element of the page that it is in."""
-    return json.dumps(data).replace("<", "\\u003c")
-
-
-def page_style() -> str:
-    """Return the style of every page."""
-    return (_ASSETS / "page.css").read_text("utf-8")

@@ -1,20 +1,29 @@
 """The report of a run: one self-contained page that opens from disk."""
 
-import base64
 import html
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import msgspec
 from matplotlib.figure import Figure
 
 from empowerment.files import convert, read_json, write_atomic
-from empowerment.report.live import LIVE, Live, live_section, page_style
+from empowerment.report.elements import (
+    figure_element,
+    folded,
+    inline,
+    page,
+    paragraphs,
+    table,
+    text,
+)
+from empowerment.report.live import LIVE, Live, live_section
+from empowerment.report.metrics import METRICS
+from empowerment.report.replay import REPLAY, replay_section
 from empowerment.report.run_figures import (
+    ROUNDS,
     draw_certificate,
     draw_landscapes,
     draw_rounds,
@@ -89,7 +98,7 @@ _LAST = (
     Section(
         "rounds",
         "What was imagined, and what happened",
-        ("rounds.json",),
+        (ROUNDS,),
         draw_rounds,
         "In each round of learning: the mean empowerment in nats, and the number of steps before "
         "an episode ends, in the learnt world and in the environment.",
@@ -105,7 +114,7 @@ _LAST = (
     Section(
         "training",
         "Training",
-        ("metrics.jsonl",),
+        (METRICS,),
         draw_training,
         "Progress of each stage by the number of its updates. The bound of the channel is over all "
         "states, that of the policy over the states that it visits.",
@@ -155,7 +164,8 @@ def write_report(
         parts.append(lambda: _results(folder))
     if live is not None and (folder / LIVE).exists():
         parts.append(lambda: live_section(folder, live))
-    parts.append(lambda: _video(folder))
+    is_recorded = (folder / REPLAY).exists()
+    parts.append(lambda: replay_section(folder) if is_recorded else _video(folder))
     parts += [
         lambda section=section: _figure(folder, section)
         for section in (*_FIRST, *sections, *_LAST)
@@ -186,43 +196,6 @@ def write_report(
     return path
 
 
-def page(title: str, lines: Iterable[str]) -> str:
-    """Return a page that needs nothing but itself, and can get nothing else."""
-    inside = "\n".join(line for line in lines if line)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
- media-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>{html.escape(title)}</title><style>
-{page_style()}</style></head><body>
-<h1>{html.escape(title)}</h1>
-{inside}
-</body></html>
-"""
-
-
-def paragraphs(sentences: Sequence[str], kind: str = "") -> list[str]:
-    """Return a paragraph of sentences, if there are any."""
-    if not sentences:
-        return []
-    return [f"<p class='{kind}'>{html.escape(' '.join(sentences))}</p>"]
-
-
-def figure_element(figure: Figure, title: str, caption: str, path: Path | None = None) -> str:
-    """Return a figure as a part of a page, with its heading; write it to a file if there is one."""
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, format="png")
-    plt.close(figure)
-    if path is not None:
-        write_atomic(path, picture.getvalue())
-    heading = html.escape(title)
-    return (
-        f"<h2>{heading}</h2><figure><img src='{_inline(picture.getvalue(), 'image/png')}' "
-        f"alt='{heading}'><figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
-
-
 def _figure(folder: Path, section: Section) -> str:
     figure = section.draw(folder)
     if figure is None:
@@ -234,7 +207,7 @@ def _figure(folder: Path, section: Section) -> str:
 def _video(folder: Path) -> str:
     if not (folder / VIDEO).exists():
         return ""
-    source = _inline((folder / VIDEO).read_bytes(), "video/mp4")
+    source = inline((folder / VIDEO).read_bytes(), "video/mp4")
     return (
         f"<h2>An episode of the policy</h2><figure><video src='{source}' controls loop muted>"
         "</video><figcaption>Recorded in its environment, at its own speed.</figcaption></figure>"
@@ -284,36 +257,3 @@ def beside(evaluation: dict[str, Any]) -> dict[str, Any]:
         same = [f"{who}: {text(other[name])}" for who, other in others.items() if name in other]
         rows[name] = f"{text(value)} ({', '.join(same)})" if same else value
     return rows
-
-
-def _inline(data: bytes, kind: str) -> str:
-    """Return a file as a data URL: nothing comes from the network."""
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
-
-
-def folded(title: str, inside: str) -> str:
-    """Return a part of a page that is shown when its title is clicked on."""
-    return f"<details><summary>{title}</summary>{inside}</details>"
-
-
-def table(rows: dict[str, Any]) -> str:
-    """Return a table with a name and a value in each row."""
-    return columns({name: (value,) for name, value in rows.items()})
-
-
-def columns(rows: Mapping[str, Sequence[Any]], heads: Sequence[str] = ()) -> str:
-    """Return a table with a name and some values in each row."""
-
-    def row(kind: str, cells: Sequence[Any]) -> str:
-        return "".join(f"<{kind}>{html.escape(text(cell))}</{kind}>" for cell in cells)
-
-    head = f"<tr><th></th>{row('th', heads)}</tr>" if heads else ""
-    body = "".join(
-        f"<tr>{row('th', (name,))}{row('td', values)}</tr>" for name, values in rows.items()
-    )
-    return f"<div class='table'><table>{head}{body}</table></div>"
-
-
-def text(value: Any) -> str:
-    """Return a value as it is shown in a table."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

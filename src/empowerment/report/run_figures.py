@@ -1,6 +1,7 @@
 """Figures of any run, drawn from the files in its folder."""
 
 from pathlib import Path
+from typing import Annotated
 
 import matplotlib.pyplot as plt
 import msgspec
@@ -12,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 from empowerment.files import decode, read_bytes, read_columns, read_json
 from empowerment.report.figures import colour_limits, paint_landscape
 from empowerment.report.landscape import Landscape, read_landscape
+from empowerment.report.metrics import METRICS, MOST_METRICS
 from empowerment.report.video import VIDEO, read_video
 
 _NUM_SNAPSHOTS = 10
-_MAX_METRICS = 1 << 30
 
 
 def draw_snapshots(folder: Path) -> Figure:
@@ -167,9 +168,9 @@ Curves = dict[str, dict[str, list[tuple[int, float]]]]
 
 def read_curves(folder: Path) -> Curves:
     """Read the diagnostics of each stage, a line for each round."""
-    path = folder / "metrics.jsonl"
+    path = folder / METRICS
     # Runs of earlier versions have another name for the evidence of validation data.
-    text = read_bytes(path, most=_MAX_METRICS).replace(b'"held_out"', b'"validation"')
+    text = read_bytes(path, most=MOST_METRICS).replace(b'"held_out"', b'"validation"')
     curves: Curves = {}
     for row in text.splitlines():
         line: _Metrics = decode(row, _Metrics, what="the metrics of a run", source=path)
@@ -209,6 +210,10 @@ def draw_curves(curves: Curves) -> Figure | None:
     return figure
 
 
+ROUNDS = "rounds.json"
+"""File in a run folder that says what its rounds imagined, and what happened."""
+
+
 class _Outcome(msgspec.Struct):
     empowerment: float
     length: float
@@ -216,17 +221,24 @@ class _Outcome(msgspec.Struct):
 
 class _Comparison(msgspec.Struct):
     imagined: _Outcome
-    real: list[_Outcome]
+    real: Annotated[list[_Outcome], msgspec.Meta(min_length=1)]
 
 
-class _Rounds(msgspec.Struct):
+class Comparisons(msgspec.Struct):
+    """What the rounds of a run imagined, what happened, and which one is kept."""
+
     kept: int
     rounds: list[_Comparison]
 
 
+def read_rounds(folder: Path) -> Comparisons:
+    """Read what the rounds of a run imagined, and what happened."""
+    return read_json(folder / ROUNDS, Comparisons, what="the rounds of a run")
+
+
 def draw_rounds(folder: Path) -> Figure | None:
     """Draw what each round imagined, what happened, and which round is kept."""
-    found: _Rounds = read_json(folder / "rounds.json", _Rounds, what="the rounds of a run")
+    found = read_rounds(folder)
     if not found.rounds or not 0 <= found.kept < len(found.rounds):
         return None
     figure, all_axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")

@@ -15,6 +15,10 @@ _MULTIPLE = 16
 """Frame sizes that every player supports are multiples of this."""
 
 
+_FILM_WIDTH = 320
+"""Pixels that a small film is at most wide."""
+
+
 def write_video(
     frames: UInt8[np.ndarray, "frames height width 3"], path: Path, *, fps: float
 ) -> None:
@@ -29,6 +33,34 @@ def write_video(
     with _ffmpeg():
         shown = frames[:, top : top + high, left : left + wide]
         iio.imwrite(path, shown, fps=fps, codec="h264", plugin="FFMPEG")
+
+
+def write_film(
+    frames: UInt8[np.ndarray, "frames height width 3"], path: Path, *, fps: float
+) -> None:
+    """Write frames to a small MP4 file in which a player finds any frame at once.
+
+    Args:
+        frames: The frames.
+        path: The file.
+        fps: Frames per second.
+    """
+    import imageio.v3 as iio
+
+    # Players decode from the last whole frame on: here every eighth is one.
+    width = min(frames.shape[2], _FILM_WIDTH) // 2 * 2
+    options = ["-vf", f"scale={width}:-2", "-g", "8", "-crf", "30", "-movflags", "+faststart"]
+    with _ffmpeg():
+        iio.imwrite(
+            path,
+            frames,
+            fps=fps,
+            codec="h264",
+            plugin="FFMPEG",
+            quality=None,
+            macro_block_size=1,
+            output_params=options,
+        )
 
 
 def read_video(path: Path) -> tuple[UInt8[np.ndarray, "frames height width 3"], float]:

@@ -27,3 +27,4 @@ from empowerment.runs.models import (
 from empowerment.runs.pipeline import train_run as train_run
 from empowerment.runs.presets import PRESETS as PRESETS, Preset as Preset
 from empowerment.runs.report_data import UNFINISHED as UNFINISHED, report_run as report_run
+from empowerment.runs.watch import watch_runs as watch_runs

@@ -22,7 +22,7 @@ _TreeT = TypeVar("_TreeT")
 
 _FORMAT = "empowerment run, version 3"
 MANIFEST = "manifest.json"
-_LOCK, _CHECKPOINTS = ".lock", "checkpoints"
+_LOCK, CHECKPOINTS = ".lock", "checkpoints"
 _NUM_KEPT = 2
 """Number of checkpoints that are kept: should the newest be damaged, there is one before it."""
 
@@ -56,7 +56,16 @@ class LockedError(ValueError):
 
 
 class Run:
-    """A run folder opened for training, locked against other processes."""
+    """A run folder opened for training, locked against other processes.
+
+    Attributes:
+        folder: The folder.
+        settings: Settings of the run.
+        facts: Further fields of its manifest.
+        log: Receives sentences for the user.
+        on_metrics: Receives each line that is added to the metrics, and all when they are
+            rewritten.
+    """
 
     def __init__(self, folder: Path, settings: dict[str, Any], facts: dict[str, Any], log: Log):
         self.folder = folder
@@ -64,6 +73,7 @@ class Run:
         self.facts = facts
         self.log = log
         self.team = ALONE
+        self.on_metrics: Callable[[bytes], None] = lambda lines: None
 
     def save_checkpoint(self, stage: str, count: int, tree: Any, about: dict[str, Any]) -> None:
         """Write a checkpoint of a stage, and remove all but the newest two."""
@@ -109,11 +119,11 @@ class Run:
         _write_manifest(self.folder, manifest)
 
     def _checkpoint(self, stage: str, count: int) -> Path:
-        return self.folder / _CHECKPOINTS / f"{stage}-{count:07d}.safetensors"
+        return self.folder / CHECKPOINTS / f"{stage}-{count:07d}.safetensors"
 
     def _counts(self, stage: str) -> list[int]:
         name = re.compile(rf"{re.escape(stage)}-(\d{{7,}})\.json")
-        paths = (self.folder / _CHECKPOINTS).glob("*.json")
+        paths = (self.folder / CHECKPOINTS).glob("*.json")
         return sorted(int(found[1]) for path in paths if (found := name.fullmatch(path.name)))
 
     def _remove(self, stage: str, count: int) -> None:

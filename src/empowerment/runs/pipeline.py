@@ -54,6 +54,7 @@ from empowerment.runs.monitoring import add_monitor, describe_monitor
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.shared import decided, open_shared, write_shared
 from empowerment.runs.stage import RunHooks
+from empowerment.runs.tensorboard import check_event_files, event_files
 from empowerment.systems import System, system_of
 from empowerment.types import Key, Progress
 from empowerment.worlds import Bounded
@@ -69,6 +70,7 @@ def train_run(
     workers: int = 0,
     cluster: str | None = None,
     team: Team = ALONE,
+    tensorboard: bool = False,
     progress: Progress = lambda doing, done, total: None,
     log: Log = lambda sentence: None,
 ) -> TrainedRun:
@@ -86,11 +88,13 @@ def train_run(
             the same for any number.
         cluster: Address of a Ray cluster whose cores they are; by default those of this machine.
         team: The processes that train it together; all but the first write no run folder.
+        tensorboard: Whether to write the metrics to event files as well.
         progress: Receives progress.
         log: Receives sentences for the user.
     """
     experiment.check()
     check_devices(experiment.devices)
+    check_event_files(wanted=tensorboard)
     gather: Collect = partial(collect, workers=workers, cluster=cluster, progress=progress)
     given = None
     if team.is_first and experiment.data is not None and not data_path(folder, 0).exists():
@@ -115,12 +119,13 @@ def train_run(
 
     options: dict[str, Any] = {"log": log, "facts": facts, "read": read, "prepare": prepare}
     with open_shared(team, folder, settings, resume=resume, **options) as run:
-        if world is not None:
-            keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            task = experiment.task(world.states.names, world.states.angles)
-            agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
-        else:
-            agent, kept = _train_rounds(run, experiment, seed, gather, progress)
+        with event_files(run, wanted=tensorboard and team.is_first):
+            if world is not None:
+                keys = tuple(jax.random.split(jax.random.key(seed), 3))
+                task = experiment.task(world.states.names, world.states.angles)
+                agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
+            else:
+                agent, kept = _train_rounds(run, experiment, seed, gather, progress)
         trained = TrainedRun(experiment, seed, agent, experiment.env, kept)
         if not team.is_first:
             return trained
@@ -151,6 +156,7 @@ def _train_rounds(
         progress(f"comparing what round {number} imagined with what happened", 0, 1)
         comparisons.append(compare(agents[-1], acted, can_end=can_end, seed=seed))
         run.log(describe(comparisons[-1]))
+        write_rounds(run.folder, comparisons, is_last=False)  # For those who watch.
         if experiment.rounds == "auto" and comparisons[-1].is_settled:
             break
     kept = comparisons[-1].best if comparisons else 0

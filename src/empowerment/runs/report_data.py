@@ -4,20 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import numpy as np
 
-from empowerment.agent import ACTORS, play
-from empowerment.data import close_environment, spaces_of
-from empowerment.files import write_columns
+from empowerment.agent import ACTORS
+from empowerment.controller import read_bundle
 from empowerment.landscapes import compute_landscape, describe, grid_states
 from empowerment.landscapes.variational import variational_landscape
 from empowerment.report import (
-    VIDEO,
+    REPLAY,
     Landscape,
     read_evaluation,
     write_landscape,
     write_report,
-    write_video,
+)
+from empowerment.runs.episodes import (
+    EPISODE,
+    record,
+    record_policy,
+    write_episode,
+    write_replay,
 )
 from empowerment.runs.evaluation import evaluate_run, known_world, learnt_landscape, summarise
 from empowerment.runs.experiment import from_json
@@ -28,11 +32,6 @@ from empowerment.settings import flat
 from empowerment.systems import Study, evaluated, system_of
 from empowerment.types import Progress
 from empowerment.worlds import has_closed_form_density
-
-_SHOWN_SECONDS = 6.0
-"""Duration of the video."""
-
-_FPS = 30
 
 UNFINISHED = (
     "This run is not finished: the page has what there is so far. Resume it with empower train "
@@ -84,8 +83,7 @@ def report_run(
     kept = [evaluated(folder, actor) for actor in ACTORS]
     if not all(path.exists() for path in (folder / "evaluation.json", *kept)):
         evaluate_run(folder, episodes=episodes, env=env, progress=progress)
-    if not (folder / "episode.csv").exists():
-        _write_episode(run, folder)
+    _write_episodes(run, folder, is_live=system.live is not None)
     system.before_report(Study(run.agent, run.environment, run.seed, folder, progress))
     _write_landscapes(run, folder, grid, progress)
     write_live(run, folder)
@@ -136,6 +134,19 @@ def _caveats(manifest: Manifest, run: TrainedRun, episodes: int = 0) -> list[str
     return sentences
 
 
+def _write_episodes(run: TrainedRun, folder: Path, *, is_live: bool) -> None:
+    """Record what is missing; a system that runs in the page itself needs no replay."""
+    needs_replay = not is_live and not (folder / REPLAY).exists()
+    if (folder / EPISODE).exists() and not needs_replay:
+        return
+    recorded = record_policy(run)
+    write_episode(run, recorded, folder)
+    if needs_replay:
+        uniform = record(run.environment, None, seed=run.seed, unfilmed=recorded.unfilmed)
+        count = run.agent.num_agents
+        write_replay(recorded, uniform, read_bundle(folder), folder, num_agents=count)
+
+
 def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progress) -> None:
     """Compute the empowerment over the states of a world that can be drawn, and the truth."""
     known = known_world(run)
@@ -167,36 +178,3 @@ def _write_landscapes(run: TrainedRun, folder: Path, grid: str, progress: Progre
                 name, world, states, estimator="exact", steps=count, progress=progress
             )
             write_landscape(exact, path)
-
-
-def _write_episode(run: TrainedRun, folder: Path) -> None:
-    """Run one episode by the mean action; write it as a table and, if it can be seen, a video."""
-    factory, trial = run.environment, system_of(run.environment.id).trial
-    environment = factory.visible()
-    spaces = spaces_of(environment, factory.id)
-    fps = environment.metadata.get("render_fps", _FPS) / factory.count
-    frames = []
-
-    def before_step() -> None:
-        if len(frames) < _SHOWN_SECONDS * fps:  # A whole episode may not fit into memory.
-            frames.append(environment.render())
-
-    path = play(
-        environment,
-        run.agent.actor(),
-        seed=run.seed,
-        state=None if trial is None else trial.starts(1, run.seed)[0],
-        before_step=before_step,
-    )
-    close_environment(environment)
-    if frames[0] is not None:
-        write_video(np.stack(frames), folder / VIDEO, fps=fps)
-    observations = path.observations[:-1]
-    names = spaces.observation_names if run.agent.model else run.agent.world.states.names
-    columns = dict(zip(names, observations.T, strict=True))
-    truth, known = system_of(run.experiment.env).truth, known_world(run)
-    if run.agent.model is not None and truth is not None and known is not None:
-        located = truth.locate(observations)
-        columns |= dict(zip(known[1].states.names, located.T, strict=True))
-    columns |= dict(zip(spaces.action_names, path.actions.T, strict=True))
-    write_columns(columns, folder / "episode.csv")

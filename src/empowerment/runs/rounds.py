@@ -9,12 +9,11 @@ from empowerment.agent import Comparison, Explorer, PolicyActor, TrainedAgent
 from empowerment.data import Actor, Collect, Episode, Spaces, Trajectories, join
 from empowerment.environments import EnvFactory
 from empowerment.files import write_atomic
+from empowerment.report import ROUNDS
 from empowerment.runs.experiment import Experiment
 from empowerment.runs.folder import Run
 from empowerment.runs.loading import data_path
 from empowerment.runs.shared import write_shared
-
-ROUNDS = "rounds.json"
 
 _BY_MEAN = "episodes_by_mean_action"
 """Where the metadata of a round's data have the number of its first episodes, by the mean action.
@@ -120,8 +119,8 @@ def _describe_gain(found: Comparison) -> str:
     return f" With the task: imagined {found.imagined.gain:.2f}, really {found.real[-1].gain:.2f}."
 
 
-def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
-    """Store all comparisons of a run; return a sentence about which round is kept, and why."""
+def write_rounds(folder: Path, comparisons: Sequence[Comparison], *, is_last: bool = True) -> str:
+    """Store all comparisons of a run so far; return a sentence about which is kept, and why."""
     last = comparisons[-1]
     why = "steps are spent"
     if last.is_settled:
@@ -129,7 +128,7 @@ def write_rounds(folder: Path, comparisons: Sequence[Comparison]) -> str:
         why = f"what is imagined happens, and {rest}"
     about = {
         "kept": last.best,
-        "stopped": why,
+        "stopped": why if is_last else None,
         "rounds": [{**asdict(each), "agrees": each.agrees} for each in comparisons],
     }
     write_atomic(folder / ROUNDS, (json.dumps(about, indent=2) + "\n").encode())

@@ -7,15 +7,14 @@ from typing import Any, TypedDict, TypeVar
 
 from empowerment.files import check_writable, convert, decode, read_bytes, write_atomic
 from empowerment.optimise import Callback, Snapshot
+from empowerment.report import METRICS, MOST_METRICS
 from empowerment.runs.folder import Run
 from empowerment.storage import is_saved, load_tree, read_about, save_tree
 from empowerment.types import Progress
 
 T = TypeVar("T")
 
-METRICS = "metrics.jsonl"
 _CALLS_PER_CHECKPOINT = 5
-_MAX_METRICS = 1 << 30
 
 History = list[tuple[int, dict[str, float]]]
 """After each call: number of updates, and diagnostics; see `empowerment.optimise.Snapshot`."""
@@ -120,8 +119,10 @@ class RunHooks:
         return json.dumps({"stage": stage, "update": count, **seen, "round": self._number}) + "\n"
 
     def _append_metrics(self, stage: str, at: Snapshot) -> None:
-        with (self._run.folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(self._line(stage, at.history[-1]))
+        line = self._line(stage, at.history[-1]).encode()
+        with (self._run.folder / METRICS).open("ab") as file:
+            file.write(line)
+        self._run.on_metrics(line)
 
     def _rewrite_metrics(self, stage: str, history: History) -> None:
         """Write the history of a stage as the last of its round.
@@ -130,7 +131,7 @@ class RunHooks:
         of them were lost.
         """
         path = self._run.folder / METRICS
-        text = read_bytes(path, most=_MAX_METRICS) if path.exists() else b""
+        text = read_bytes(path, most=MOST_METRICS) if path.exists() else b""
         lines: list[tuple[int, str]] = []
         for line in text.splitlines():
             try:
@@ -141,4 +142,6 @@ class RunHooks:
                 continue
         lines += [(self._number, self._line(stage, entry)) for entry in history]
         lines.sort(key=lambda line: line[0])
-        write_atomic(path, "".join(line for _, line in lines).encode())
+        data = "".join(line for _, line in lines).encode()
+        write_atomic(path, data)
+        self._run.on_metrics(data)

@@ -1,6 +1,6 @@
 """What is known about particular systems, one file each; a new system is one more file here."""
 
-from empowerment.systems import ball, balls, biped, pendulum, rods
+from empowerment.systems import ball, balls, biped, cart_pole, pendulum, rods
 from empowerment.systems.base import (
     Study as Study,
     System as System,
@@ -9,7 +9,7 @@ from empowerment.systems.base import (
 
 _SYSTEMS = {
     name: system
-    for module in (pendulum, ball, balls, biped, rods)
+    for module in (pendulum, ball, balls, biped, rods, cart_pole)
     for system in module.SYSTEMS
     for name in system.environments
 }

@@ -55,17 +55,41 @@ function makeFeatures(centre, halfWidth, angles) {
 
 const isSeen = (observation) => observation !== null && observation.every(Number.isFinite);
 
+/** Return where each column of discrete actions begins in its encoding, and ends. */
+const choiceGroups = (choices) =>
+  choices.map((count, column) => {
+    const end = choices.slice(0, column + 1).reduce((sum, each) => sum + each, 0);
+    return [end - count, end];
+  });
+
+/** Return the index of the largest score of each column, the first on a tie. */
+const choose = (scores, choices) =>
+  choiceGroups(choices).map(([first, end]) => {
+    const own = scores.slice(first, end);
+    return own.indexOf(Math.max(...own));
+  });
+
+/** Return an action as the filter takes it, relative to the middle of its limits or one-hot. */
+function encodeAction({ choices, low, high }, action) {
+  if (!choices.length) return action.map((u, axis) => u - 0.5 * (low[axis] + high[axis]));
+  return choices.flatMap((count, column) =>
+    Array.from({ length: count }, (_, index) => (index === action[column] ? 1 : 0)),
+  );
+}
+
 /**
  * Build the controller of a bundle.
  *
- * Its memory has a flag that is 1 after the first step, the filter's state, and the last action
- * relative to the middle of its limits; zeros restart it. An observation that is null, or not
- * finite, counts as missing.
+ * Its memory has a flag that is 1 after the first step, the filter's state, and the last action,
+ * encoded; zeros restart it. An observation that is null, or not finite, counts as missing.
  */
 function makeController({ description, arrays }) {
-  const latentSize = description.latent_size;
-  const { low, high } = description;
-  const middle = low.map((limit, axis) => 0.5 * (limit + high[axis]));
+  const { low, high, choices, latent_size: latentSize } = description;
+  const isDiscrete = choices.length > 0;
+  const encodedSize = isDiscrete ? choices.reduce((sum, each) => sum + each, 0) : low.length;
+  const middle = isDiscrete
+    ? new Array(encodedSize).fill(0)
+    : low.map((limit, axis) => 0.5 * (limit + high[axis]));
   const half = low.map((limit, axis) => 0.5 * (high[axis] - limit));
   const clip = (action) => action.map((u, axis) => Math.min(Math.max(u, low[axis]), high[axis]));
   const network = (name) => makeNetwork(arrays, name, description.networks[name]);
@@ -76,7 +100,7 @@ function makeController({ description, arrays }) {
   );
   const policy = network("policy");
   const track = latentSize ? makeFilter(description, arrays, network) : null;
-  const restart = () => new Array(1 + latentSize + low.length).fill(0);
+  const restart = () => new Array(1 + latentSize + encodedSize).fill(0);
 
   function step(observation, memory) {
     const seen = isSeen(observation);
@@ -85,19 +109,20 @@ function makeController({ description, arrays }) {
     let latent = memory.slice(1, 1 + latentSize);
     const last = memory.slice(1 + latentSize).map((u, axis) => u + middle[axis]);
     if (track) latent = track(seen ? observation : null, latent, last, started);
-    else if (!seen) return { action: clip(last), memory: memory.slice() };
+    else if (!seen) {
+      return { action: isDiscrete ? choose(last, choices) : clip(last), memory: memory.slice() };
+    }
     const output = policy(features(track ? latent : observation));
+    if (isDiscrete) {
+      const action = choose(output, choices);
+      return { action, memory: [1, ...latent, ...encodeAction(description, action)] };
+    }
     const relative = half.map((width, axis) => width * Math.tanh(output[axis]));
     const action = clip(relative.map((u, axis) => u + middle[axis]));
     return { action, memory: [1, ...latent, ...relative] };
   }
 
-  return {
-    restart,
-    step,
-    /** Return what the policy sees: the filter's state, or what was observed. */
-    state: (observation, memory) => (track ? memory.slice(1, 1 + latentSize) : observation),
-  };
+  return { restart, step };
 }
 
 /** Return the function that tracks the state: predict, then multiply by the measurement. */
@@ -139,13 +164,28 @@ function makeFilter(description, arrays, network) {
   };
 }
 
-/** Return the function that estimates empowerment in nats at what the policy sees. */
-function makeSurrogate({ arrays, networks, low, high, angles, mean, scale }) {
-  const network = makeNetwork(arrays, "surrogate", networks);
-  const centre = low.map((limit, axis) => 0.5 * (limit + high[axis]));
-  const half = low.map((limit, axis) => 0.5 * (high[axis] - limit));
-  const features = makeFeatures(centre, half, angles);
+/** Return the region that the bound of a bundle is fitted in. */
+function boundRegion({ arrays }) {
+  const centre = decodeArray(arrays["states.centre"]);
+  const half = decodeArray(arrays["states.half_width"]);
+  return {
+    low: centre.map((at, axis) => at - half[axis]),
+    high: centre.map((at, axis) => at + half[axis]),
+  };
+}
+
+/** Return the function that estimates empowerment in nats at what the policy sees; or null. */
+function makeBound({ description, arrays }) {
+  if (!description.networks.bound) return null;
+  const network = makeNetwork(arrays, "bound", description.networks.bound);
+  const { angles } = description;
+  const { low, high } = boundRegion({ arrays });
+  const features = makeFeatures(
+    decodeArray(arrays["states.centre"]),
+    decodeArray(arrays["states.half_width"]),
+    angles,
+  );
   const within = (value, axis) =>
     angles.includes(axis) ? value : Math.min(Math.max(value, low[axis]), high[axis]);
-  return (state) => mean + scale * network(features(state.map(within)))[0];
+  return (state) => network(features(Array.from(state).map(within)))[0];
 }

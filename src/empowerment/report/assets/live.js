@@ -47,7 +47,7 @@ function startLive(section, data) {
   }
 
   function way(actor) {
-    const names = data.surrogate ? data.surrogate.names : [];
+    const { names } = simulation;
     const axes = hasLandscapes ? [0, 1] : system.landscape.map((name) => names.indexOf(name));
     const at = (each) => {
       const all = simulation.shown(each);

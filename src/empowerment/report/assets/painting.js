@@ -95,10 +95,10 @@ function paintActor(canvas, simulation, actor, share, colours) {
   const mapping = makeMapping(simulation.system.view, width, height);
   const accent = actor.name === "policy" ? colours.policy : colours.random;
   simulation.system.draw(makePen(context, mapping, { ...colours, accent }), state, actor.action);
-  if (actor.isSeen) return;
+  if (actor.isSeen && !actor.isOver) return;
   context.fillStyle = colours.ink;
   context.font = "13px sans-serif";
-  context.fillText("not observed", 8, 18);
+  context.fillText(actor.isOver ? "the episode has ended" : "not observed", 8, 18);
 }
 
 const mapFineness = 96;
