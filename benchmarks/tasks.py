@@ -2,18 +2,21 @@
 
 import argparse
 import json
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks.tables import Table, write_table
-from empowerment.agent import AgentSettings
+from empowerment.agent import AgentSettings, train_stages
 from empowerment.data import Trajectories
-from empowerment.runs import Experiment, evaluate_agent, train_run
+from empowerment.optimise import SILENT, Callback
+from empowerment.runs import Experiment, TrainedRun, evaluate_agent
+from empowerment.runs.loading import named_world
 
 _WEIGHTS = 0.0, 0.1, 0.3, 1.0, 3.0, "alone"
 _FIGURES = Path(__file__).parent.parent / "docs" / "figures"
@@ -25,6 +28,14 @@ class _System:
     columns: tuple[int, ...]
     place: tuple[float, ...]
     turns: bool = False
+    walls: tuple[float, float] | None = None
+
+    def off_walls(self, data: Trajectories) -> float | None:
+        """Return the mean distance from the closest wall over the last quarter of episodes."""
+        if self.walls is None:
+            return None
+        rows = np.concatenate([e.observations[-e.length // 4 :] for e in data.episodes])
+        return float(np.minimum(rows - self.walls[0], self.walls[1] - rows).min(axis=1).mean())
 
     def distances(self, data: Trajectories) -> np.ndarray:
         """Return the distance from the goal over the last quarter of each episode."""
@@ -40,27 +51,52 @@ _SYSTEMS = {
         Experiment(world="pendulum", goal="angle=0.3", goal_scale=0.1), (0,), (0.3,), turns=True
     ),
     "ball by the wall": _System(
-        Experiment(world="ball", goal="x=0.5,y=5", goal_scale=0.5, agent=AgentSettings(steps=1)),
+        Experiment(
+            world="ball",
+            resolution=0.2,
+            goal="x=0.5,y=5",
+            goal_scale=0.5,
+            agent=AgentSettings(steps=1, channel_updates=1000),
+        ),
         (0, 1),
         (0.5, 5.0),
+        walls=(0.0, 10.0),
     ),
 }
 
 
-def measure(name: str, weight: Any, seed: int, episodes: int) -> dict[str, object]:
+@dataclass
+class _Shared:
+    """Keeps channel and surrogate, which no task changes, for all weights of a seed."""
+
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def stage(self, name: str, like: Any, train: Callable[[Callback], tuple[Any, Any]]) -> Any:
+        if name == "policy":
+            return train(SILENT)[0]
+        if name not in self.kept:
+            self.kept[name] = train(SILENT)[0]
+        return self.kept[name]
+
+
+def measure(name: str, weight: Any, seed: int, episodes: int, shared: _Shared) -> dict[str, object]:
     """Train with a weight and a seed, and evaluate: one row of the table."""
     system, kept = _SYSTEMS[name], {}
-    experiment = Experiment(**{**vars(system.experiment), "task_weight": weight})
-    with tempfile.TemporaryDirectory() as folder:
-        run = train_run(experiment, folder=Path(folder) / "run", seed=seed)
-        figures = evaluate_agent(run, episodes=episodes, seed=seed, keep=kept.__setitem__)
-    distances = system.distances(kept["policy"])
+    experiment = replace(system.experiment, task_weight=weight)
+    world = named_world(experiment)
+    task = experiment.goal_task(world.states.names, world.states.angles)
+    keys = jax.random.split(jax.random.key(seed), 3)
+    agent = train_stages(world, experiment.agent, shared, *keys, task=task)
+    run = TrainedRun(experiment, seed, agent)
+    figures = evaluate_agent(run, episodes=episodes, seed=seed, keep=kept.__setitem__)
+    distances, off_walls = system.distances(kept["policy"]), system.off_walls(kept["policy"])
     return {
         "system": name,
         "weight": str(weight),
         "seed": seed,
         "distance at the end": f"{distances.mean():.3f}",
         "90 % within": f"{np.quantile(distances, 0.9):.3f}",
+        "off walls": "" if off_walls is None else f"{off_walls:.3f}",
         "reward per step": f"{figures['task_reward_mean']:.3f}",
         "random: reward": f"{figures['uniform']['task_reward_mean']:.3f}",
         "empowerment": f"{figures['empowerment_mean']:.3f}",
@@ -69,17 +105,15 @@ def measure(name: str, weight: Any, seed: int, episodes: int) -> dict[str, objec
 
 
 def draw(rows: Table) -> None:
-    """Draw reward against empowerment, by the weight."""
+    """Draw what a task pays against empowerment, by the weight; a point for each seed."""
     figure, all_axes = plt.subplots(1, len(_SYSTEMS), figsize=(9, 3.5), layout="constrained")
     for axes, name in zip(np.atleast_1d(all_axes), _SYSTEMS, strict=True):
         for weight in map(str, _WEIGHTS):
             own = [row for row in rows if (row["system"], row["weight"]) == (name, weight)]
-            places = [
-                (float(str(r["distance at the end"])), float(str(r["empowerment"]))) for r in own
-            ]
+            places = [(float(str(r["reward per step"])), float(str(r["empowerment"]))) for r in own]
             if places:
                 axes.plot(*zip(*places, strict=True), "o", label=weight)
-        axes.set_xlabel("distance from the goal at the end")
+        axes.set_xlabel("reward of the goal per step")
         axes.set_ylabel("empowerment / nats")
         axes.set_title(name)
     all_axes[0].legend(title="weight", fontsize=8)
@@ -95,8 +129,9 @@ def main() -> None:
     options = parser.parse_args()
     for seed in options.seeds:
         for name in options.systems:
+            shared = _Shared()
             for weight in _WEIGHTS:
-                row = measure(name, weight, seed, options.episodes)
+                row = measure(name, weight, seed, options.episodes, shared)
                 print(row, flush=True)
                 write_table("tasks", [row], by=("system", "weight", "seed"))
     draw(json.loads((_FIGURES.parent / "results" / "tasks.json").read_text("utf-8")))

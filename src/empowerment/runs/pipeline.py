@@ -33,6 +33,7 @@ from empowerment.data import (
 from empowerment.devices import check_devices, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
+from empowerment.model import check_rewards
 from empowerment.optimise import Snapshot
 from empowerment.policy import Task
 from empowerment.runs.derived import with_action_repeat, with_plan_length
@@ -50,6 +51,7 @@ from empowerment.runs.loading import (
 from empowerment.runs.log_support import write_support
 from empowerment.runs.models import train_model
 from empowerment.runs.monitoring import add_monitor, describe_monitor
+from empowerment.runs.rewards import learn_reward
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.stage import RunHooks
 from empowerment.systems import System, system_of
@@ -91,6 +93,8 @@ def train_run(
     given = None
     if experiment.data is not None and not data_path(folder, 0).exists():
         given = _read_log(experiment, log)
+        if experiment.learns_reward:
+            check_rewards(given)
         if experiment.env is not None:
             check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
@@ -105,7 +109,7 @@ def train_run(
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            task = experiment.task(world.states.names, world.states.angles)
+            task = experiment.goal_task(world.states.names, world.states.angles)
             agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
             if given is not None:
@@ -175,7 +179,20 @@ def _train_round(
         )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
-    task = experiment.task(parts[0].spaces.observation_names)
+    task = experiment.goal_task(parts[0].spaces.observation_names)
+    if experiment.learns_reward:
+        reward = learn_reward(
+            run,
+            experiment,
+            parts,
+            model,
+            world,
+            number=number,
+            seed=seed,
+            progress=progress,
+            key=jax.random.fold_in(key, 1),
+        )
+        task = Task(reward, experiment.weight)
     trained = _train(run, experiment, number, world, task, progress, tuple(keys))
     return replace(trained, model=model, num_agents=experiment.agents)
 
