@@ -66,12 +66,13 @@ _SYSTEMS = {
 
 
 @dataclass
-class _Shared:
+class Shared:
     """Keeps channel and surrogate, which no task changes, for all weights of a seed."""
 
     kept: dict[str, Any] = field(default_factory=dict)
 
     def stage(self, name: str, like: Any, train: Callable[[Callback], tuple[Any, Any]]) -> Any:
+        """Train a policy anew, and all else once."""
         if name == "policy":
             return train(SILENT)[0]
         if name not in self.kept:
@@ -79,7 +80,7 @@ class _Shared:
         return self.kept[name]
 
 
-def measure(name: str, weight: Any, seed: int, episodes: int, shared: _Shared) -> dict[str, object]:
+def measure(name: str, weight: Any, seed: int, episodes: int, shared: Shared) -> dict[str, object]:
     """Train with a weight and a seed, and evaluate: one row of the table."""
     system, kept = _SYSTEMS[name], {}
     experiment = replace(system.experiment, task_weight=weight)
@@ -129,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     for seed in options.seeds:
         for name in options.systems:
-            shared = _Shared()
+            shared = Shared()
             for weight in _WEIGHTS:
                 row = measure(name, weight, seed, options.episodes, shared)
                 print(row, flush=True)
