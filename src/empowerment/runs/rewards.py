@@ -87,7 +87,7 @@ def learn_reward(
 
 
 def _describe(error: float, spread: float, after_end: float | None, unit: float) -> str:
-    """Say in a sentence or two how good a learnt reward is, and what its unit is."""
+    """Describe in a sentence or two how good a learnt reward is, and what its unit is."""
     text = (
         f"The learnt reward is off by {error:.3g} per action on data that it has not seen, where "
         f"rewards vary by {spread:.3g}; a typical one, {unit:.3g}, counts as a nat at weight 1."
