@@ -75,7 +75,7 @@ def measure(env: str, weights: list[str], seed: int, episodes: int, folder: Path
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Rewards of environments beside empowerment.")
     parser.add_argument("environments", nargs="*", default=["Pendulum-v1"])
     parser.add_argument("--weights", nargs="+", default=["0", "0.1", "1", "alone"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])

@@ -35,6 +35,7 @@ def assert_whole(data: Trajectories):
         np.testing.assert_array_equal(episode.observations[:, 1], np.arange(episode.length + 1))
         sums = np.concatenate([[0], np.cumsum(episode.actions.sum(axis=1))])
         np.testing.assert_allclose(episode.observations[:, 2], sums, rtol=1e-5, atol=1e-5)
+        assert episode.rewards is not None
         np.testing.assert_allclose(episode.rewards, episode.actions.sum(axis=1), rtol=1e-5)
 
 

@@ -113,10 +113,9 @@ def summarise(trajectories: Trajectories) -> Summary:
         for kind, values, names in kinds
         for axis, name in enumerate(names)
     )
-    rewards = [episode.rewards for episode in episodes if episode.rewards is not None]
-    if rewards:
+    if trajectories.has_rewards:
         free = -math.inf, math.inf
-        columns += (_column("reward", "of an action", *free, np.concatenate(rewards)),)
+        columns += (_column("reward", "of an action", *free, trajectories.rewards),)
     interval = trajectories.about.get("interval")
     lengths = np.array([episode.length for episode in episodes])
     return Summary(

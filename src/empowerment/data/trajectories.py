@@ -160,6 +160,14 @@ class Trajectories:
         return self.episodes[0].rewards is not None
 
     @property
+    def rewards(self) -> np.ndarray:
+        """The rewards of all actions, one episode after the other."""
+        found = [episode.rewards for episode in self.episodes if episode.rewards is not None]
+        if not found:
+            raise ValueError("Expected trajectories with rewards; got some without.")
+        return np.concatenate(found)
+
+    @property
     def num_transitions(self) -> int:
         """The number of actions in all episodes."""
         return sum(episode.length for episode in self.episodes)
@@ -190,9 +198,8 @@ class Trajectories:
             "truncated": np.array([each.truncated for each in self.episodes]),
             "description": np.frombuffer(text.encode(), np.uint8),
         }
-        rewards = [each.rewards for each in self.episodes if each.rewards is not None]
-        if rewards:
-            arrays["rewards"] = np.concatenate(rewards)
+        if self.has_rewards:
+            arrays["rewards"] = self.rewards
         write_arrays(Path(path), arrays)
 
     @classmethod

@@ -122,8 +122,7 @@ def typical_reward(trajectories: Trajectories) -> float:
     typically is counts as much as a nat. Unlike a standard deviation, it is of use where every
     action is paid the same for as long as an episode goes on.
     """
-    paid = [episode.rewards for episode in trajectories.episodes if episode.rewards is not None]
-    typical = float(np.sqrt(np.mean(np.concatenate(paid).astype(float) ** 2)))
+    typical = float(np.sqrt(np.mean(trajectories.rewards.astype(float) ** 2)))
     return typical or 1.0
 
 
@@ -164,17 +163,26 @@ def filtered_steps(model: DVBF, trajectories: Trajectories, *, length: int, seed
 def unfitted_reward(states: Box, action_size: int, *, width: int, depth: int) -> LearntReward:
     """Build an untrained reward, for its shapes."""
     keys = jax.random.split(jax.random.key(0))
-    sizes = {"width": width, "depth": depth}
     one, per_action = jnp.ones(()), jnp.ones(action_size)
     return LearntReward(
-        network(states.feature_size + action_size, 1, **sizes, key=keys[0]),
-        network(states.feature_size, 1, **sizes, key=keys[1]),
+        *_networks(states, action_size, width, depth, keys=(keys[0], keys[1])),
         states,
         Scaling(0 * per_action, per_action),
         0 * one,
         one,
         one,
         one,
+    )
+
+
+def _networks(
+    states: Box, action_size: int, width: int, depth: int, *, keys: tuple[Key, Key]
+) -> tuple[Network, Network]:
+    """Build untrained networks: of what is paid, and of whether an episode goes on."""
+    size = states.feature_size
+    return (
+        network(size + action_size, 1, width=width, depth=depth, key=keys[0]),
+        network(size, 1, width=width, depth=depth, key=keys[1]),
     )
 
 
@@ -208,11 +216,9 @@ def fit_reward(
         null if no episode ends there), and the `unit`.
     """
     paid_key, end_key, fit_key = jax.random.split(key, 3)
-    sizes = {"width": width, "depth": depth}
     on = train.alive > 0
     unfitted = LearntReward(
-        network(states.feature_size + train.actions.shape[1], 1, **sizes, key=paid_key),
-        network(states.feature_size, 1, **sizes, key=end_key),
+        *_networks(states, train.actions.shape[1], width, depth, keys=(paid_key, end_key)),
         states,
         actions,
         train.rewards[on].mean(),
