@@ -12,8 +12,8 @@ from pathlib import Path
 
 import jax
 
+from benchmarks.shared import Shared
 from benchmarks.tables import write_table
-from benchmarks.tasks import Shared
 from empowerment.agent import train_stages, unfitted
 from empowerment.policy import Task
 from empowerment.runs import Experiment, TrainedRun, evaluate_agent, train_run

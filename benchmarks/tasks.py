@@ -2,8 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
+from benchmarks.shared import Shared
 from benchmarks.tables import Table, write_table
 from empowerment.agent import AgentSettings, train_stages
 from empowerment.data import Trajectories
-from empowerment.optimise import SILENT, Callback
 from empowerment.runs import Experiment, TrainedRun, evaluate_agent
 from empowerment.runs.loading import named_world
 
@@ -65,27 +64,12 @@ _SYSTEMS = {
 }
 
 
-@dataclass
-class Shared:
-    """Keeps channel and surrogate, which no task changes, for all weights of a seed."""
-
-    kept: dict[str, Any] = field(default_factory=dict)
-
-    def stage(self, name: str, like: Any, train: Callable[[Callback], tuple[Any, Any]]) -> Any:
-        """Train a policy anew, and all else once."""
-        if name == "policy":
-            return train(SILENT)[0]
-        if name not in self.kept:
-            self.kept[name] = train(SILENT)[0]
-        return self.kept[name]
-
-
 def measure(name: str, weight: Any, seed: int, episodes: int, shared: Shared) -> dict[str, object]:
     """Train with a weight and a seed, and evaluate: one row of the table."""
     system, kept = _SYSTEMS[name], {}
     experiment = replace(system.experiment, task_weight=weight)
     world = named_world(experiment)
-    task = experiment.goal_task(world.states.names, world.states.angles)
+    task = experiment.task(world.states.names, world.states.angles)
     keys = jax.random.split(jax.random.key(seed), 3)
     agent = train_stages(world, experiment.agent, shared, *keys, task=task)
     run = TrainedRun(experiment, seed, agent)

@@ -146,7 +146,7 @@ class Experiment:
         """Whether the task is the reward that the data have."""
         return self.goal is None and self.weight > 0
 
-    def goal_task(self, names: Sequence[str], angles: Sequence[str] = ()) -> Task | None:
+    def task(self, names: Sequence[str], angles: Sequence[str] = ()) -> Task | None:
         """Build the task of a goal, given what is perceived and which of it are angles."""
         if self.goal is None or self.goal_scale is None:
             return None
@@ -203,7 +203,7 @@ class Experiment:
                 f"{self.task_weight}."
             )
         if self.goal is not None:
-            self.goal_task(list(parse_goal(self.goal)))  # Raises if it cannot be.
+            self.task(list(parse_goal(self.goal)))  # Raises if it cannot be.
 
     def with_agent(self, **changes: Any) -> "Experiment":
         """Return the experiment with other hyperparameters of the agent."""

@@ -122,12 +122,12 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
         world = load_world(experiment, model, folder, number, seed)
         if experiment.goal is not None:
             (first,) = load_data(folder, 0, experiment.agents)
-            task = experiment.goal_task(first.spaces.observation_names)
+            task = experiment.task(first.spaces.observation_names)
         elif experiment.learns_reward:
             task = Task(load_reward(experiment, world, folder, number), experiment.weight)
     else:
         world = named_world(experiment)
-        task = experiment.goal_task(world.states.names, world.states.angles)
+        task = experiment.task(world.states.names, world.states.angles)
     agent = _load_stages(world, experiment.agent, folder, number)
     agent = replace(agent, model=model, num_agents=experiment.agents, task=task)
     return TrainedRun(experiment, seed, agent, env, number)

@@ -109,7 +109,7 @@ def train_run(
     with open_run(folder, settings, resume=resume, log=log, facts=facts, read=read) as run:
         if world is not None:
             keys = tuple(jax.random.split(jax.random.key(seed), 3))
-            task = experiment.goal_task(world.states.names, world.states.angles)
+            task = experiment.task(world.states.names, world.states.angles)
             agent, kept = _train(run, experiment, 0, world, task, progress, keys), 0
         else:
             if given is not None:
@@ -179,7 +179,7 @@ def _train_round(
         )
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
-    task = experiment.goal_task(parts[0].spaces.observation_names)
+    task = experiment.task(parts[0].spaces.observation_names)
     if experiment.learns_reward:
         reward = learn_reward(
             run,
