@@ -41,7 +41,13 @@ def columns(episodes: Sequence[Episode]) -> dict[str, np.ndarray]:
     table["fell"] = np.concatenate(
         [(np.arange(len(e.observations)) == e.length) & e.terminated for e in episodes]
     )
+    if all(each.rewards is not None for each in episodes):
+        table["paid"] = np.concatenate([np.append(_rewards(each), 0) for each in episodes])
     return table
+
+
+def _rewards(episode: Episode) -> np.ndarray:
+    return np.zeros(episode.length) if episode.rewards is None else episode.rewards
 
 
 def table_options(data: Trajectories) -> LogOptions:
@@ -52,6 +58,7 @@ def table_options(data: Trajectories) -> LogOptions:
         episode="run",
         time="t",
         terminated="fell",
+        reward="paid" if data.has_rewards else None,
     )
 
 
@@ -84,6 +91,8 @@ def write_hdf5(data: Trajectories, folder: Path) -> Source:
         file["actions"] = np.concatenate([each.actions for each in episodes])
         file["terminals"] = last & ends
         file["timeouts"] = last & ~ends
+        if data.has_rewards:
+            file["rewards"] = np.concatenate([_rewards(each) for each in episodes])
     return str(folder / "log.hdf5"), LogOptions(interval=1 / RATE)
 
 
@@ -95,7 +104,7 @@ def write_minari(data: Trajectories, folder: Path) -> Source:
             id=index,
             observations=episode.observations,  # pyright: ignore[reportArgumentType]
             actions=episode.actions,  # pyright: ignore[reportArgumentType]
-            rewards=np.zeros(episode.length),  # pyright: ignore[reportArgumentType]
+            rewards=_rewards(episode),  # pyright: ignore[reportArgumentType]
             terminations=(np.arange(episode.length) == episode.length - 1) & episode.terminated,
             truncations=(np.arange(episode.length) == episode.length - 1) & episode.truncated,
             infos={},
@@ -122,6 +131,7 @@ def write_lerobot(data: Trajectories, folder: Path, *, version: str = "v3.0") ->
     seen = np.stack([table[f"x{axis}"] for axis in range(data.observation_size)], axis=1)
     done = np.stack([table[f"u{axis}"] for axis in range(data.action_size)], axis=1)
     single = data.action_size == 1
+    paid = {"next.reward": table["paid"].astype(np.float32)} if data.has_rewards else {}
     arrow = pyarrow.table(
         {
             "observation.state": _vectors(seen),
@@ -129,6 +139,7 @@ def write_lerobot(data: Trajectories, folder: Path, *, version: str = "v3.0") ->
             "timestamp": table["t"].astype(np.float32),
             "frame_index": np.round(table["t"] * RATE).astype(int),
             "episode_index": table["run"],
+            **paid,
         }
     )
     stats = {"action": {"min": done.min(0).tolist(), "max": done.max(0).tolist()}}
@@ -151,6 +162,7 @@ def write_lerobot(data: Trajectories, folder: Path, *, version: str = "v3.0") ->
         "observation.images.top": {"dtype": "video", "shape": [3, 8, 8], "names": None},
         "timestamp": {"dtype": "float32", "shape": [1], "names": None},
     }
+    features |= {name: {"dtype": "float32", "shape": [1], "names": None} for name in paid}
     info = {
         "codebase_version": version,
         "fps": RATE,

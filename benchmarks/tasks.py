@@ -26,6 +26,14 @@ class _System:
     columns: tuple[int, ...]
     place: tuple[float, ...]
     turns: bool = False
+    walls: tuple[float, float] | None = None
+
+    def off_walls(self, data: Trajectories) -> float | None:
+        """Return the mean distance from the closest wall over the last quarter of episodes."""
+        if self.walls is None:
+            return None
+        rows = np.concatenate([e.observations[-e.length // 4 :] for e in data.episodes])
+        return float(np.minimum(rows - self.walls[0], self.walls[1] - rows).min(axis=1).mean())
 
     def distances(self, data: Trajectories) -> np.ndarray:
         """Return the distance from the goal over the last quarter of each episode."""
@@ -41,9 +49,16 @@ _SYSTEMS = {
         Experiment(world="pendulum", goal="angle=0.3", goal_scale=0.1), (0,), (0.3,), turns=True
     ),
     "ball by the wall": _System(
-        Experiment(world="ball", goal="x=0.5,y=5", goal_scale=0.5, agent=AgentSettings(steps=1)),
+        Experiment(
+            world="ball",
+            resolution=0.2,
+            goal="x=0.5,y=5",
+            goal_scale=0.5,
+            agent=AgentSettings(steps=1, channel_updates=1000),
+        ),
         (0, 1),
         (0.5, 5.0),
+        walls=(0.0, 10.0),
     ),
 }
 
@@ -58,13 +73,15 @@ def train(sweeper: Sweeper, name: str) -> Iterator[dict[str, object]]:
     weights = dict(zip(cases, _WEIGHTS, strict=True))
     for run in finished(sweeper.train(cases)):
         figures = run.figures
-        distances = system.distances(Trajectories.load(evaluated(run.folder, "policy")))
+        data = Trajectories.load(evaluated(run.folder, "policy"))
+        distances, off_walls = system.distances(data), system.off_walls(data)
         yield {
             "system": name,
             "weight": str(weights[run.case]),
             "seed": run.seed,
             "distance at the end": f"{distances.mean():.3f}",
             "90 % within": f"{np.quantile(distances, 0.9):.3f}",
+            "off walls": "" if off_walls is None else f"{off_walls:.3f}",
             "reward per step": f"{figures['task_reward_mean']:.3f}",
             "random: reward": f"{figures['uniform']['task_reward_mean']:.3f}",
             "empowerment": f"{figures['empowerment_mean']:.3f}",
@@ -73,17 +90,15 @@ def train(sweeper: Sweeper, name: str) -> Iterator[dict[str, object]]:
 
 
 def draw(rows: Table) -> None:
-    """Draw reward against empowerment, by the weight."""
+    """Draw what a task pays against empowerment, by the weight; a point for each seed."""
     figure, all_axes = plt.subplots(1, len(_SYSTEMS), figsize=(9, 3.5), layout="constrained")
     for axes, name in zip(np.atleast_1d(all_axes), _SYSTEMS, strict=True):
         for weight in map(str, _WEIGHTS):
             own = [row for row in rows if (row["system"], row["weight"]) == (name, weight)]
-            places = [
-                (float(str(r["distance at the end"])), float(str(r["empowerment"]))) for r in own
-            ]
+            places = [(float(str(r["reward per step"])), float(str(r["empowerment"]))) for r in own]
             if places:
                 axes.plot(*zip(*places, strict=True), "o", label=weight)
-        axes.set_xlabel("distance from the goal at the end")
+        axes.set_xlabel("reward of the goal per step")
         axes.set_ylabel("empowerment / nats")
         axes.set_title(name)
     all_axes[0].legend(title="weight", fontsize=8)

@@ -14,6 +14,7 @@ from empowerment.agent import Comparison, Outcome, TrainedAgent, compare
 from empowerment.channel import make_channel
 from empowerment.data import Episode
 from empowerment.distributions import Gaussian, Uniform
+from empowerment.model import unfitted_reward
 from empowerment.policy import Policy, Task
 from empowerment.types import Action, Observation, Scalar, State
 from empowerment.worlds import AbstractWorld, Bounded, Box
@@ -127,6 +128,26 @@ def test_what_a_task_pays_stays_where_an_episode_has_ended(agent: TrainedAgent):
     assert compare(without, [lasting], can_end=True, seed=0) == compare(
         agent, [lasting], can_end=True, seed=0
     )
+
+
+def test_nothing_is_paid_after_a_real_end_by_what_was_recorded(agent: TrainedAgent):
+    """Rewards of an environment: those that episodes have, in the unit of the learnt reward."""
+    reward = unfitted_reward(agent.world.states, 1, width=4, depth=1)
+    reward = replace(reward, unit=jnp.array(2.0), can_end=jnp.array(0.0))
+    alone = replace(agent, task=Task(reward, math.inf))
+    ended = [
+        replace(each, rewards=np.arange(each.length))
+        for each in episodes(4, LONGEST // 4, terminated=True)
+    ]
+    lasting = [
+        replace(each, rewards=np.full(each.length, -6.0))
+        for each in episodes(4, LONGEST, terminated=False)
+    ]
+    real = compare(alone, [ended, lasting], can_end=True, seed=0).real
+    assert real[0].gain == pytest.approx(np.arange(LONGEST // 4).sum() / LONGEST / 2, rel=1e-5)
+    assert real[1].gain == pytest.approx(-3.0, rel=1e-5)
+    with pytest.raises(ValueError, match="Expected episodes with rewards"):
+        compare(alone, [episodes(4, LONGEST, terminated=False)], can_end=True, seed=0)
 
 
 def outcome(value: float) -> Outcome:

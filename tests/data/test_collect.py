@@ -3,6 +3,7 @@
 import functools
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,15 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 from worlds_for_tests import Counting, Raising, Unclosable
 
-from empowerment.data import Spaces, Trajectories, ZeroActor, collect, run_episode, spaces_of
+from empowerment.data import (
+    Spaces,
+    Trajectories,
+    ZeroActor,
+    collect,
+    run_episode,
+    spaces_of,
+    summarise,
+)
 from empowerment.data.spaces import numbered_spaces
 from empowerment.environments import EnvFactory
 
@@ -27,6 +36,8 @@ def assert_consistent(data: Trajectories, *, steps: int):
         np.testing.assert_array_equal(episode.observations[:, 1], np.arange(episode.length + 1))
         sums = np.concatenate([[0], np.cumsum(episode.actions.sum(axis=1))])
         np.testing.assert_allclose(episode.observations[:, 2], sums, rtol=1e-5, atol=1e-5)
+        assert episode.rewards is not None
+        np.testing.assert_allclose(episode.rewards, episode.actions.sum(axis=1), rtol=1e-5)
         assert episode.terminated != episode.truncated
         assert np.all(episode.actions >= data.spaces.action_low)
         assert np.all(episode.actions <= data.spaces.action_high)
@@ -38,6 +49,7 @@ def assert_same(left: Trajectories, right: Trajectories):
     for one, other in zip(left.episodes, right.episodes, strict=True):
         np.testing.assert_array_equal(one.observations, other.observations)
         np.testing.assert_array_equal(one.actions, other.actions)
+        np.testing.assert_array_equal(one.rewards, other.rewards)
         assert (one.terminated, one.truncated) == (other.terminated, other.truncated)
 
 
@@ -187,6 +199,20 @@ def test_another_policy_acts_on_what_it_sees_and_is_clipped():
     assert data.about["policy"] == "chase"
 
 
+@pytest.mark.parametrize("reward", [None, "much", (1.0, 2.0), {}])
+def test_a_reward_that_is_no_number_is_missing_and_noted(reward: Any):
+    class Odd(Counting):
+        def step(self, action: np.ndarray) -> Any:
+            observation, _, *rest = super().step(action)
+            return observation, reward, *rest
+
+    data, _ = collect(Odd, steps=5, seed=0)
+    assert np.isnan(data.rewards).all()
+    found = summarise(data)
+    assert found.problems == ()
+    assert "the reward is not finite for 5 actions, and cannot be learnt" in found.notes
+
+
 def test_one_episode_from_a_start_with_a_callback_before_every_action():
     environment = gymnasium.make("empowerment/Pendulum-v0")
     spaces = spaces_of(environment, "the pendulum")
@@ -259,7 +285,7 @@ def test_spaces_that_cannot_be_learnt_from_are_refused(observations, actions, wh
         ({"workers": -1}, "workers to be at least 0; got -1"),
         ({"seed": -1}, "seed to be at least 0; got -1"),
         ({"timeout": 0.0}, "timeout to be positive"),
-        ({"steps": 10**12}, "at most 4294967296 bytes; got 20000000000000"),
+        ({"steps": 10**12}, "at most 4294967296 bytes; got 24000000000000"),
         ({"environment": lambda: Counting(), "workers": 1}, "functions of a module"),
     ],
 )

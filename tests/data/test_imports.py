@@ -35,6 +35,8 @@ def assert_whole(data: Trajectories):
         np.testing.assert_array_equal(episode.observations[:, 1], np.arange(episode.length + 1))
         sums = np.concatenate([[0], np.cumsum(episode.actions.sum(axis=1))])
         np.testing.assert_allclose(episode.observations[:, 2], sums, rtol=1e-5, atol=1e-5)
+        assert episode.rewards is not None
+        np.testing.assert_allclose(episode.rewards, episode.actions.sum(axis=1), rtol=1e-5)
 
 
 def record(mode: AutoresetMode, *, steps: int) -> tuple[dict[str, Any], set[float]]:
@@ -43,15 +45,21 @@ def record(mode: AutoresetMode, *, steps: int) -> tuple[dict[str, Any], set[floa
     random = np.random.default_rng(0)
     seen, _ = envs.reset(seed=4)
     log: dict[str, list] = {name: [] for name in ("actions", "terminated", "truncated")}
-    log |= {"observations": [seen], "final_observations": [], "first_observations": []}
+    log |= {
+        "rewards": [],
+        "observations": [seen],
+        "final_observations": [],
+        "first_observations": [],
+    }
     ended = set()
     for _ in range(steps):
         action = random.uniform([-1, 0.1], [1, 0.2], (3, 2))
         before = seen
-        seen, _, terminated, truncated, infos = envs.step(action)
+        seen, rewards, terminated, truncated, infos = envs.step(action)
         is_over = terminated | truncated
         ended |= set(before[is_over, 0].tolist())
         log["actions"].append(action)
+        log["rewards"].append(rewards)
         log["observations"].append(seen)
         log["terminated"].append(terminated)
         log["truncated"].append(truncated)
@@ -270,6 +278,7 @@ def minari_episode(index: int, observations: list[float], ends: list[bool]) -> S
         id=index,
         observations=np.array(observations)[:, None],
         actions=np.zeros((len(ends), 1)),
+        rewards=np.ones(len(ends)),
         terminations=np.array(ends, bool),
         truncations=np.zeros(len(ends), bool),
     )

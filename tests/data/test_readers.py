@@ -37,6 +37,7 @@ def build() -> Trajectories:
             random.normal(size=(length, 1)),
             terminated=index == 1,
             truncated=index != 1,
+            rewards=random.normal(size=length),
         )
         for index, length in enumerate(LENGTHS)
     )
@@ -83,6 +84,8 @@ def test_every_format_gives_the_same_episodes(written: Write, tmp_path: Path, na
     for ours, theirs in zip(DATA.episodes, found.episodes, strict=True):
         np.testing.assert_allclose(theirs.observations, ours.observations, atol=1e-5)
         np.testing.assert_allclose(theirs.actions, ours.actions, atol=1e-6)
+    if "rosbag2" not in name:  # Those are resampled.
+        np.testing.assert_allclose(found.rewards, DATA.rewards, atol=1e-6)
     says_ends = "lerobot" not in name and "rosbag2" not in name
     terminated = [each.terminated and says_ends for each in DATA.episodes]
     assert [each.terminated for each in found.episodes] == terminated
@@ -90,6 +93,13 @@ def test_every_format_gives_the_same_episodes(written: Write, tmp_path: Path, na
         assert found.about["interval"] == pytest.approx(1 / RATE)
     found.save(tmp_path / "again.npz")
     assert Trajectories.load(tmp_path / "again.npz").has_same_numbers(found)
+
+
+def test_rewards_of_a_log_that_is_resampled_are_left_out(written: Write):
+    source, options = written("csv")
+    found = read_log(source, dataclasses.replace(options, rate=RATE / 2))
+    assert not found.has_rewards
+    assert "the reward, as the log is resampled, is ignored" in summarise(found).notes
 
 
 def test_every_reader_has_a_writer():

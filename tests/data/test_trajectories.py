@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,18 @@ def assert_same(left: Trajectories, right: Trajectories):
         np.testing.assert_array_equal(one.observations, other.observations, strict=True)
         np.testing.assert_array_equal(one.actions, other.actions, strict=True)
         assert (one.terminated, one.truncated) == (other.terminated, other.truncated)
+        assert (one.rewards is None) == (other.rewards is None)
+        if one.rewards is not None:
+            np.testing.assert_array_equal(one.rewards, other.rewards, strict=True)
+
+
+def paid(data: Trajectories) -> Trajectories:
+    """Add rewards that say the episode and the time."""
+    episodes = [
+        replace(each, rewards=100 * index + np.arange(each.length))
+        for index, each in enumerate(data.episodes)
+    ]
+    return replace(data, episodes=tuple(episodes))
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
@@ -50,6 +63,23 @@ def test_what_is_saved_is_loaded(tmp_path_factory, lengths: list[int]):
     first = path.read_bytes()
     before.save(path)
     assert path.read_bytes() == first
+    with_rewards = paid(before)
+    assert with_rewards.has_rewards
+    assert not before.has_rewards
+    with_rewards.save(path)
+    assert_same(Trajectories.load(path), with_rewards)
+
+
+def test_rewards_go_with_their_actions_or_are_left_out():
+    data, bare = paid(made(5, 3)), made(4)
+    np.testing.assert_array_equal(data.episodes[1].part(1, 3).rewards, [101, 102])
+    assert data.split(0.3, seed=0)[1].has_rewards
+    assert join(data, data).has_rewards
+    assert not join(data, bare).has_rewards
+    with pytest.raises(ValueError, match="to have rewards, or none"):
+        Trajectories((*data.episodes, *bare.episodes), SPACES, {})
+    with pytest.raises(ValueError, match="5 actions to have as many rewards"):
+        replace(data.episodes[0], rewards=np.zeros(4))
 
 
 def test_numpy_can_read_the_file_and_values_that_are_not_finite_stay(tmp_path: Path):
@@ -75,6 +105,8 @@ def test_numpy_can_read_the_file_and_values_that_are_not_finite_stay(tmp_path: P
         (lambda data: rezip(data, {"lengths": np.array([4, 4])}), "add up"),
         (lambda data: rezip(data, {"lengths": np.array([-1, 8])}), "add up"),
         (lambda data: rezip(data, {"lengths": np.array([2**62, 2**62, 2**63 - 1])}), "add up"),
+        (lambda data: rezip(data, {"rewards": np.zeros(6, np.float32)}), "not as many as actions"),
+        (lambda data: rezip(data, {"rewards": np.zeros(7)}), "rewards of type float64"),
         (lambda data: rezip(data, {"description": np.frombuffer(b"{}", np.uint8)}), "format"),
         (lambda data: rezip(data, {"description": np.frombuffer(b"[1]", np.uint8)}), "array"),
     ],

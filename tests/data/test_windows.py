@@ -22,7 +22,13 @@ def made(*episodes: tuple[int, bool]) -> Trajectories:
     for index, (length, terminated) in enumerate(episodes):
         rows = np.stack([np.full(length + 1, index), np.arange(length + 1)], axis=1)
         parts.append(
-            Episode(rows, rows[:-1, 1:] / 100, terminated=terminated, truncated=not terminated)
+            Episode(
+                rows,
+                rows[:-1, 1:] / 100,
+                terminated=terminated,
+                truncated=not terminated,
+                rewards=10 + rows[:-1, 1],
+            )
         )
     return Trajectories(tuple(parts), SPACES, {})
 
@@ -56,6 +62,10 @@ def test_windows_are_of_one_episode_and_all_are_there(episodes, length: int):
             found.recorded[start : start + length], time + np.arange(length) <= steps
         )
         alive = time + np.arange(length - 1) < steps
+        assert found.rewards is not None
+        paid = found.rewards[start : start + length - 1]
+        np.testing.assert_array_equal(paid[alive], 10 + (time + np.arange(length - 1))[alive])
+        np.testing.assert_array_equal(paid[~alive], 0)
         np.testing.assert_allclose(done[alive], (time + np.arange(length - 1))[alive] / 100)
     assert not expected
 

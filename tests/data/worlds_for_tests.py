@@ -12,6 +12,8 @@ from gymnasium.spaces import Box
 class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
     """Show (what the episode is called, time, the sum of its actions); end at various lengths.
 
+    An action is paid the sum of its numbers.
+
     The name of an episode is a draw of its seed, so that no two are called the same.
     """
 
@@ -42,7 +44,7 @@ class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
         is_over = self.time >= self.length
         return (
             self._observation(),
-            0.0,
+            float(action.sum()),
             is_over and not self.is_truncated,
             is_over and self.is_truncated,
             {},

@@ -1,6 +1,7 @@
 """Tasks beside empowerment, against sums written out."""
 
 import math
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -8,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from empowerment.model import unfitted_reward
+from empowerment.networks import Network
 from empowerment.policy import Agent, Critic, Goal, Policy, Task, imagine, make_goal, train_policy
 from empowerment.policy.base import rollout
 from empowerment.policy.objective import choice_cost
@@ -84,6 +87,29 @@ def test_gains_are_bound_and_reward_of_each_step(getkey, weight: float):
             assert found[step] == pytest.approx(truth, rel=1e-4)
     plain = imagine(policy, Slope(), WORLD, starts, horizon=3, key=key)
     np.testing.assert_array_equal(plain.gains, plain.bounds[:, 1:])
+
+
+@pytest.mark.parametrize("can_end", [0.0, 1.0])
+def test_a_learnt_reward_is_paid_until_an_end(getkey, can_end: float):
+    policy, key = policy_of(getkey()), getkey()
+    made = unfitted_reward(WORLD.states, 2, width=8, depth=1)
+    made = replace(made, unit=jnp.array(4.0), mean=jnp.array(0.5), can_end=jnp.array(can_end))
+    # Beyond the middle on the first axis everything has ended.
+    first = jnp.array([[1.0, 0.0]])
+    gate = eqx.nn.Linear(2, 1, key=getkey())
+    gate = eqx.tree_at(lambda g: (g.weight, g.bias), gate, (-200 * first, jnp.zeros(1)))
+    made = eqx.tree_at(lambda m: m.goes_on, made, Network((gate,), jnp.tanh))
+    starts = jnp.array([[2.0, 3.0], [8.0, 1.0]])
+    outcome = imagine(policy, Slope(), WORLD, starts, horizon=3, task=Task(made, math.inf), key=key)
+    gains = np.asarray(outcome.gains)
+    for episode, (states, actions) in enumerate(zip(outcome.states, outcome.actions, strict=True)):
+        for step in range(3):
+            place = 2 * (states[step + 1] - 5) / 5
+            inputs = jnp.concatenate([place, WORLD.squash(actions[step])])
+            paid = 0.5 + float(made.paid(inputs)[0])
+            ended = can_end * (float(states[step][0]) > 5)
+            assert gains[episode, step] == pytest.approx((1 - ended) * paid / 4, abs=1e-5)
+    assert np.any(gains[1] != 0) == (can_end == 0)
 
 
 def test_states_are_ranked_by_the_task_as_well(getkey):

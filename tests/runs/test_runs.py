@@ -302,13 +302,16 @@ def test_interrupted_by_the_keyboard(tmp_path: Path):
         ({"goal": "angle=1", "goal_scale": 0.0}, "positive and finite"),
         ({"goal": "angle=1", "task_weight": -1.0}, "at least 0"),
         ({"goal": "angle=1", "task_weight": math.inf}, "finite, or alone"),
-        ({"task_weight": 2.0}, "a goal for"),
-        ({"goal_scale": 2.0}, "a goal for"),
+        ({"task_weight": 2.0}, "a goal, or the rewards of --env or --data, for task_weight"),
+        ({"task_weight": 0.0}, "a goal, or the rewards"),
+        ({"goal_scale": 2.0}, "a goal for goal_scale"),
+        ({"world": None, "env": "Pendulum-v1", "task_weight": -1.0}, "at least 0"),
+        ({"world": None, "env": "Pendulum-v1", "goal_scale": 1.0}, "a goal for goal_scale"),
     ],
 )
 def test_goals_that_cannot_be_are_refused(change: dict, complaint: str):
     with pytest.raises(ValueError, match=complaint):
-        Experiment(world="pendulum", **change).check()
+        Experiment(**{"world": "pendulum", **change}).check()
 
 
 def test_a_goal_survives_the_manifest():
@@ -316,3 +319,17 @@ def test_a_goal_survives_the_manifest():
     found, _ = from_json(json.loads(json.dumps(to_json(given, 0))))
     assert found == given
     assert found.weight == math.inf
+    assert not found.learns_reward
+
+
+@pytest.mark.parametrize(("weight", "learns"), [(None, False), (0.0, False), (1.0, True)])
+def test_a_weight_without_a_goal_is_that_of_the_rewards(weight: float | None, learns: bool):  # noqa: FBT001
+    given = Experiment(env="Pendulum-v1", task_weight=weight)
+    given.check()
+    found, _ = from_json(json.loads(json.dumps(to_json(given, 0))))
+    assert found == given
+    assert found.learns_reward == learns
+    # Earlier versions stored the weight of a goal also where there was none.
+    old = to_json(given, 0) | {"goal_scale": 1.0, "task_weight": 1.0}
+    assert from_json(old)[0] == Experiment(env="Pendulum-v1")
+    assert from_json(old | {"goal": "a=1"})[0] == Experiment(env="Pendulum-v1", goal="a=1")

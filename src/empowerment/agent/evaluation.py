@@ -115,9 +115,12 @@ def evaluate_policy(
             "episode_length_mean": float(lengths.mean()),
             "episode_length_median": float(np.median(lengths)),
         }
-        if agent.task is not None:
+        if agent.task is not None and agent.task.goes_on:
             rewards = [task_rewards(agent, path) for path in paths]
             figures["task_reward_mean"] = float(np.concatenate(rewards).mean())
+        returns = [path.rewards.sum(dtype=float) for path in paths if path.rewards is not None]
+        if returns:
+            figures["return_mean"] = float(np.mean(returns))
         if agent.surrogate is not None:
             fitted = np.asarray(_fitted_at(agent.surrogate, jnp.asarray(states[chosen], float)))
             off = fitted - bounds
@@ -221,7 +224,10 @@ def task_rewards(agent: TrainedAgent, path: Episode) -> Float[np.ndarray, " rewa
     count = agent.num_agents
     observations = path.observations.reshape(path.length + 1, count, -1)
     actions = _encoded(path.actions, agent).reshape(path.length, count, -1)
-    own = [agent.task.reward_along(observations[:, at], actions[:, at]) for at in range(count)]
+    own = [
+        agent.task.reward_along(observations[:, at], actions[:, at], path.rewards)
+        for at in range(count)
+    ]
     return np.stack(own, axis=1).ravel()
 
 

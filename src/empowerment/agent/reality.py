@@ -161,9 +161,10 @@ def _real(
     if agent.task is None:
         return Outcome(mean, longest * share)
     paid = [task_rewards(agent, path) for path in paths]
-    # Where an episode has ended, everything stays as it is.
+    # Where an episode has ended, everything stays as it is, or nothing is earned any more.
+    lasts = agent.task.goes_on
     rest = [
-        (longest - path.length) * path.terminated * rewards[-agent.num_agents :].mean()
+        lasts * (longest - path.length) * path.terminated * rewards[-agent.num_agents :].mean()
         for path, rewards in zip(paths, paid, strict=True)
     ]
     total = sum(rewards.sum() / agent.num_agents for rewards in paid) + sum(rest)
@@ -209,7 +210,7 @@ def _rewards(
     task: Task, world: Bounded, states: Float[Array | np.ndarray, "states state"]
 ) -> Float[Array, " states"]:
     action = world.squash(jnp.zeros(world.actions.size))
-    return jax.vmap(lambda state: task.reward_at(world, state, action))(jnp.asarray(states, float))
+    return jax.vmap(lambda z: task.reward_at(world, z, action, z))(jnp.asarray(states, float))
 
 
 def _some(states: Float[np.ndarray, "states state"], seed: int) -> Float[np.ndarray, "some state"]:
@@ -230,7 +231,7 @@ def imagine(
             after = world.transition(state, action).sample(key=key)
             paid = jnp.zeros(())
             if task is not None:
-                paid = task.reward_at(world, after, world.squash(action))
+                paid = task.reward_at(world, state, world.squash(action), after)
             return after, paid
 
         after, paid = jax.vmap(one)(states, jax.random.split(key, _NUM_IMAGINED))

@@ -48,14 +48,19 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     write_atomic(path, buffer.getvalue())
 
 
+Kinds = Mapping[str, tuple[str, int]]
+"""The type and the number of axes of arrays, by name."""
+
+
 def read_arrays(
-    path: Path, kinds: Mapping[str, tuple[str, int]], *, max_bytes: int
+    path: Path, required: Kinds, optional: Kinds | None = None, *, max_bytes: int
 ) -> dict[str, np.ndarray]:
     """Read arrays; their headers and total size are checked before memory is allocated.
 
     Args:
         path: The file.
-        kinds: The type and the number of axes of each required array.
+        required: The arrays that there must be.
+        optional: Those that there may be, too.
         max_bytes: The largest total size.
 
     Returns:
@@ -66,6 +71,8 @@ def read_arrays(
     """
     with open_regular(path) as raw, zipfile.ZipFile(raw) as file:
         names = sorted(file.namelist())
+        more = {name: kind for name, kind in (optional or {}).items() if f"{name}.npy" in names}
+        kinds = {**required, **more}
         if names != sorted(f"{name}.npy" for name in kinds):
             raise ValueError(f"an archive of {', '.join(names[:5]) or 'nothing'}")
         total = 0

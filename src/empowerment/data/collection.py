@@ -120,7 +120,7 @@ def collect(
         raise ValueError(f"Expected timeout to be positive; got {timeout}.")
     probe, name = make_environment(environment), name_of(environment)
     spaces, spec, interval = spaces_of(probe, name), probe.spec, interval_of(probe)
-    size = 4 * steps * (len(spaces.observation_names) + len(spaces.action_names))
+    size = 4 * steps * (len(spaces.observation_names) + len(spaces.action_names) + 1)
     if size > MAX_BYTES:
         raise ValueError(f"Expected the data to have at most {MAX_BYTES} bytes; got {size}.")
     own_limit = spec.max_episode_steps if spec is not None else None

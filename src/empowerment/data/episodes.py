@@ -160,23 +160,39 @@ def run_episode(
     """
     observation, _ = environment.reset(seed=seed, options=options)
     actor.reset(seed=actor_seed)
-    observations, actions = [_checked_observation(observation, spaces)], []
+    observations, actions, rewards = [_checked_observation(observation, spaces)], [], []
     terminated = truncated = False
     last = time.monotonic()
     while not (terminated or truncated):
         if before_step is not None:
             before_step()
         action = _clipped_action(actor(observations[-1]), spaces)
-        observation, _, terminated, truncated, _ = environment.step(
+        observation, reward, terminated, truncated, _ = environment.step(
             to_space(action, environment.action_space)
         )
         observations.append(_checked_observation(observation, spaces))
         actions.append(action)
+        rewards.append(_number(reward))
         truncated = truncated or (not terminated and len(actions) >= limit)
         if heartbeat is not None and time.monotonic() - last > _HEARTBEAT_SECONDS:
             heartbeat(len(actions))
             last = time.monotonic()
-    return Episode(np.stack(observations), np.stack(actions), bool(terminated), bool(truncated))
+    return Episode(
+        np.stack(observations),
+        np.stack(actions),
+        bool(terminated),
+        bool(truncated),
+        np.array(rewards),
+    )
+
+
+def _number(reward: Any) -> float:
+    """Return a reward as a number; what is none is missing, since nothing need depend on it."""
+    try:
+        array = np.asarray(reward, float)
+    except (TypeError, ValueError):
+        return np.nan
+    return float(array.ravel()[0]) if array.size == 1 else np.nan
 
 
 def _checked_observation(observation: Any, spaces: Spaces) -> np.ndarray:

@@ -20,6 +20,7 @@ def from_arrays(
     truncated: Any = None,
     episode: Any = None,
     times: Any = None,
+    rewards: Any = None,
     spaces: Spaces | None = None,
     about: dict[str, Any] | None = None,
 ) -> Trajectories:
@@ -36,6 +37,7 @@ def from_arrays(
         episode: The name of the episode of each row; the rows of an episode are contiguous.
         times: The time of each row in seconds, increasing within an episode. The median difference
             becomes the interval, and episodes are cut where the time jumps or begins anew.
+        rewards: What the action of each row was paid.
         spaces: Bounds and names of observations and actions; unbounded by default.
         about: Metadata.
 
@@ -50,6 +52,7 @@ def from_arrays(
         ("truncated", truncated),
         ("episode", episode),
         ("times", times),
+        ("rewards", rewards),
     ):
         if values is not None and len(values) != rows:
             raise ValueError(
@@ -72,6 +75,7 @@ def from_arrays(
             actions[start:stop],
             terminated=bool(ends[stop]),
             truncated=not ends[stop],
+            rewards=None if rewards is None else np.asarray(rewards, float)[start:stop],
         )
         for start, stop in zip(first.tolist(), last.tolist(), strict=True)
     ]

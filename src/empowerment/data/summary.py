@@ -18,7 +18,7 @@ class Column:
     """Statistics of one axis of the observations or actions, over its finite numbers.
 
     Attributes:
-        kind: `observation` or `action`.
+        kind: `observation`, `action` or `reward`.
         name: The name of the axis.
         low: The lower bound.
         high: The upper bound.
@@ -58,7 +58,7 @@ class Summary:
         longest: The length of the longest episode.
         num_terminated: The number of episodes that terminated.
         interval: Seconds between two observations, if known.
-        columns: Each axis of the observations, then of the actions.
+        columns: Each axis of the observations, then of the actions; then the reward, if recorded.
         problems: Defects that must be repaired before training.
         notes: Observations that are not defects.
         about: Metadata of the dataset.
@@ -113,6 +113,9 @@ def summarise(trajectories: Trajectories) -> Summary:
         for kind, values, names in kinds
         for axis, name in enumerate(names)
     )
+    if trajectories.has_rewards:
+        free = -math.inf, math.inf
+        columns += (_column("reward", "of an action", *free, trajectories.rewards),)
     interval = trajectories.about.get("interval")
     lengths = np.array([episode.length for episode in episodes])
     return Summary(
@@ -196,6 +199,8 @@ def _column(kind: str, name: str, low: float, high: float, values: np.ndarray) -
 def _problems(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
     problems = []
     for column in columns:
+        if column.kind == "reward":  # Only to learn it, it has to be there: see the notes.
+            continue
         what = f"{column.kind} {column.name}"
         if column.is_missing:
             problems.append(f"{what} is missing: none of its numbers is finite")
@@ -224,7 +229,16 @@ def _first_bad(trajectories: Trajectories, column: Column) -> str:
 
 
 def _notes(trajectories: Trajectories, columns: tuple[Column, ...]) -> list[str]:
-    notes = [f"{c.kind} {c.name} is always {c.least:g}" for c in columns if c.is_constant]
+    notes = [
+        f"{c.kind} {c.name} is always {c.least:g}"
+        for c in columns
+        if c.is_constant and c.kind != "reward"
+    ]
+    notes += [
+        f"the reward is not finite for {c.num_bad} actions, and cannot be learnt"
+        for c in columns
+        if c.num_bad and c.kind == "reward"
+    ]
     notes += [
         f"observation {c.name} has {c.num_outside} numbers beyond {c.low:g} and {c.high:g}"
         for c in columns

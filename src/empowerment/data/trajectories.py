@@ -1,7 +1,7 @@
 """Datasets of observations and actions in episodes, and their file format."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, final
 
@@ -22,6 +22,7 @@ _KINDS = {  # The arrays of a file: their type, and how many axes they have
     "truncated": ("bool", 1),
     "description": ("uint8", 1),
 }
+_REWARDS = {"rewards": ("float32", 1)}  # A file may have them, too.
 
 
 class _About(msgspec.Struct):
@@ -56,12 +57,14 @@ class Episode:
         actions: $T$ rows; each was taken at the observation of its row.
         terminated: Whether it ended in a terminal state.
         truncated: Whether it was cut before a terminal state.
+        rewards: What each action was paid, $T$ numbers; none if that was not recorded.
     """
 
     observations: np.ndarray
     actions: np.ndarray
     terminated: bool
     truncated: bool
+    rewards: np.ndarray | None = None
 
     def __post_init__(self):
         """Check that observations and actions are aligned."""
@@ -80,6 +83,14 @@ class Episode:
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "terminated", bool(self.terminated))
         object.__setattr__(self, "truncated", bool(self.truncated))
+        if self.rewards is not None:
+            rewards = single(self.rewards)
+            if rewards.shape != (len(actions),):
+                raise ValueError(
+                    f"Expected an episode of {len(actions)} actions to have as many rewards; got "
+                    f"the shape {rewards.shape}."
+                )
+            object.__setattr__(self, "rewards", rewards)
 
     @property
     def length(self) -> int:
@@ -99,6 +110,7 @@ class Episode:
             self.actions[start:stop],
             terminated=self.terminated and is_last,
             truncated=self.truncated or not is_last,
+            rewards=None if self.rewards is None else self.rewards[start:stop],
         )
 
 
@@ -108,7 +120,7 @@ class Trajectories:
     """Dataset: episodes of one system.
 
     Attributes:
-        episodes: At least one; they may differ in length.
+        episodes: At least one; they may differ in length. All have rewards, or none has.
         spaces: Bounds and names of observations and actions.
         about: Metadata in JSON: `environment` (its id), `seed`, `interval` in seconds if known,
             and how the data were made.
@@ -131,6 +143,8 @@ class Trajectories:
                     f"Expected every episode to have {sizes[0]} numbers in an observation and "
                     f"{sizes[1]} in an action; episode {index} has {own[0]} and {own[1]}."
                 )
+        if len({episode.rewards is None for episode in self.episodes}) > 1:
+            raise ValueError("Expected all episodes to have rewards, or none; got both kinds.")
 
     def has_same_numbers(self, other: "Trajectories") -> bool:
         """Return whether another dataset has the same observations and actions."""
@@ -139,6 +153,19 @@ class Trajectories:
             and np.array_equal(mine.actions, its.actions, equal_nan=True)
             for mine, its in zip(self.episodes, other.episodes, strict=True)
         )
+
+    @property
+    def has_rewards(self) -> bool:
+        """Whether the rewards of actions were recorded."""
+        return self.episodes[0].rewards is not None
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """The rewards of all actions, one episode after the other."""
+        found = [episode.rewards for episode in self.episodes if episode.rewards is not None]
+        if not found:
+            raise ValueError("Expected trajectories with rewards; got some without.")
+        return np.concatenate(found)
 
     @property
     def num_transitions(self) -> int:
@@ -163,17 +190,17 @@ class Trajectories:
         """
         description = {"format": _FORMAT, "spaces": to_json(self.spaces), "about": self.about}
         text = json.dumps(description, allow_nan=False, sort_keys=True)
-        write_arrays(
-            Path(path),
-            {
-                "observations": np.concatenate([each.observations for each in self.episodes]),
-                "actions": np.concatenate([each.actions for each in self.episodes]),
-                "lengths": np.array([each.length for each in self.episodes], np.int64),
-                "terminated": np.array([each.terminated for each in self.episodes]),
-                "truncated": np.array([each.truncated for each in self.episodes]),
-                "description": np.frombuffer(text.encode(), np.uint8),
-            },
-        )
+        arrays = {
+            "observations": np.concatenate([each.observations for each in self.episodes]),
+            "actions": np.concatenate([each.actions for each in self.episodes]),
+            "lengths": np.array([each.length for each in self.episodes], np.int64),
+            "terminated": np.array([each.terminated for each in self.episodes]),
+            "truncated": np.array([each.truncated for each in self.episodes]),
+            "description": np.frombuffer(text.encode(), np.uint8),
+        }
+        if self.has_rewards:
+            arrays["rewards"] = self.rewards
+        write_arrays(Path(path), arrays)
 
     @classmethod
     def load(cls, path: Path, *, max_bytes: int = MAX_BYTES) -> "Trajectories":
@@ -188,7 +215,7 @@ class Trajectories:
         """
         what = "a file of trajectories, as `empower collect` writes them"
         try:
-            arrays = read_arrays(Path(path), _KINDS, max_bytes=max_bytes)
+            arrays = read_arrays(Path(path), _KINDS, _REWARDS, max_bytes=max_bytes)
             episodes = _cut(arrays)
         except READ_ERRORS as error:
             reason = str(error) or type(error).__name__
@@ -247,7 +274,7 @@ def join(first: Trajectories, *others: Trajectories) -> Trajectories:
         *others: The datasets that follow.
 
     Returns:
-        All episodes, with the metadata that all parts agree on.
+        All episodes, with the metadata that all parts agree on, and with rewards if all have.
     """
     for other in others:
         if other.spaces != first.spaces:
@@ -262,6 +289,8 @@ def join(first: Trajectories, *others: Trajectories) -> Trajectories:
         if all(key in part.about and part.about[key] == value for part in others)
     }
     episodes = tuple(episode for part in parts for episode in part.episodes)
+    if not all(part.has_rewards for part in parts):
+        episodes = tuple(replace(episode, rewards=None) for episode in episodes)
     about = {**common, "parts": [part.about for part in parts]} if others else first.about
     return Trajectories(episodes, first.spaces, about)
 
@@ -276,4 +305,9 @@ def _cut(arrays: dict[str, np.ndarray]) -> tuple[Episode, ...]:
         raise ValueError("lengths of episodes that do not add up")
     actions = np.split(arrays["actions"], np.cumsum(lengths)[:-1])
     observations = np.split(arrays["observations"], np.cumsum(lengths + 1)[:-1])
-    return tuple(map(Episode, observations, actions, ends[0].tolist(), ends[1].tolist()))
+    rewards: list[np.ndarray | None] = [None] * count
+    if "rewards" in arrays:
+        if len(arrays["rewards"]) != steps:
+            raise ValueError("rewards that are not as many as actions")
+        rewards = list(np.split(arrays["rewards"], np.cumsum(lengths)[:-1]))
+    return tuple(map(Episode, observations, actions, *(e.tolist() for e in ends), rewards))

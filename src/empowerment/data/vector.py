@@ -19,6 +19,7 @@ def from_vector(
     autoreset_mode: AutoresetMode,
     final_observations: Sequence[Any] | None = None,
     first_observations: Sequence[Any] | None = None,
+    rewards: Any = None,
     spaces: Spaces | None = None,
     about: dict[str, Any] | None = None,
 ) -> Trajectories:
@@ -35,6 +36,7 @@ def from_vector(
         final_observations: With `SAME_STEP`: `infos.get("final_obs")` of every step.
         first_observations: With `DISABLED`: for every step the observation of the reset after
             it, or None if there was none.
+        rewards: Of every step: (times, environments).
         spaces: Bounds and names of observations and actions; unbounded by default.
         about: Metadata.
 
@@ -43,17 +45,20 @@ def from_vector(
     """
     observations, actions = np.asarray(observations), np.asarray(actions)
     terminated, truncated = np.asarray(terminated, bool), np.asarray(truncated, bool)
+    paid = None if rewards is None else np.asarray(rewards, float)
     if (
         observations.ndim != 3
         or actions.ndim != 3
         or observations.shape[:2] != (len(actions) + 1, actions.shape[1])
         or terminated.shape != actions.shape[:2]
         or truncated.shape != actions.shape[:2]
+        or (paid is not None and paid.shape != actions.shape[:2])
     ):
         raise ValueError(
             "Expected observations of shape (times + 1, environments, size), actions (times, "
-            "environments, size) and flags (times, environments); got "
-            f"{observations.shape}, {actions.shape}, {terminated.shape} and {truncated.shape}."
+            "environments, size), flags and rewards (times, environments); got "
+            f"{observations.shape}, {actions.shape}, {terminated.shape}, {truncated.shape}"
+            f"{'' if paid is None else f' and {paid.shape}'}."
         )
     is_same_step = autoreset_mode == AutoresetMode.SAME_STEP
     extra = final_observations if is_same_step else first_observations
@@ -64,6 +69,7 @@ def from_vector(
             actions[:, env],
             terminated[:, env],
             truncated[:, env],
+            None if paid is None else paid[:, env],
             autoreset_mode,
             [_at(extra, time, env) for time in range(len(actions))],
         )
@@ -76,6 +82,7 @@ def _cut(
     actions: np.ndarray,
     terminated: np.ndarray,
     truncated: np.ndarray,
+    rewards: np.ndarray | None,
     mode: AutoresetMode,
     extra: list[np.ndarray | None],
 ) -> list[Episode]:
@@ -89,7 +96,8 @@ def _cut(
         final = _required(extra[stop], stop) if is_same_step else observations[stop + 1]
         rows = np.concatenate([first[None], observations[start + 1 : stop + 1], final[None]])
         ends, taken = bool(terminated[stop]), actions[start : stop + 1]
-        episodes.append(Episode(rows, taken, terminated=ends, truncated=not ends))
+        paid = None if rewards is None else rewards[start : stop + 1]
+        episodes.append(Episode(rows, taken, ends, not ends, paid))
         # With NEXT_STEP the step after this one is a reset and not a transition.
         start = stop + (2 if mode == AutoresetMode.NEXT_STEP else 1)
         if start >= len(actions):
@@ -97,7 +105,11 @@ def _cut(
         is_disabled = mode == AutoresetMode.DISABLED
         first = _required(extra[stop], stop) if is_disabled else observations[start]
     rows = np.concatenate([first[None], observations[start + 1 :]])
-    return [*episodes, Episode(rows, actions[start:], terminated=False, truncated=True)]
+    paid = None if rewards is None else rewards[start:]
+    return [
+        *episodes,
+        Episode(rows, actions[start:], terminated=False, truncated=True, rewards=paid),
+    ]
 
 
 def _required(extra: np.ndarray | None, time: int) -> np.ndarray:

@@ -24,6 +24,7 @@ class Windows:
         starts: The first row of each window.
         length: The number of observations of a window.
         skipped: The number of episodes that are shorter than a window.
+        rewards: What the action of each row was paid, nothing past an end; none if not recorded.
     """
 
     observations: Float32[np.ndarray, "rows observation"]
@@ -32,6 +33,7 @@ class Windows:
     starts: Int[np.ndarray, " windows"]
     length: int
     skipped: int
+    rewards: Float32[np.ndarray, " rows"] | None = None
 
 
 def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
@@ -63,7 +65,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
             )
     random, (low, high) = np.random.default_rng(seed), action_bounds(trajectories)
     spaces = trajectories.spaces
-    observations, actions, recorded, starts = [], [], [], []
+    observations, actions, recorded, starts, rewards = [], [], [], [], []
     first = skipped = 0
     for episode in trajectories.episodes:
         rows, taken = episode.observations, spaces.encode(episode.actions)
@@ -82,6 +84,9 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
         actions.append(np.concatenate([taken, np.zeros_like(taken, shape=(1, len(low)))]))
         recorded.append(np.arange(len(rows)) < len(episode.observations))
         starts.append(np.arange(first, first + num_windows))
+        if episode.rewards is not None:
+            rewards.append(np.zeros(len(rows), np.float32))
+            rewards[-1][: episode.length] = episode.rewards
         first += len(rows)
     if not starts:
         longest = max(len(episode.observations) for episode in trajectories.episodes)
@@ -93,6 +98,7 @@ def windows(trajectories: Trajectories, length: int, *, seed: int) -> Windows:
         *map(np.concatenate, (observations, actions, recorded, starts)),
         length=length,
         skipped=skipped,
+        rewards=np.concatenate(rewards) if rewards else None,
     )
 
 

@@ -16,6 +16,14 @@ from empowerment.model.fit import (
     untrained_dvbf as untrained_dvbf,
 )
 from empowerment.model.learnt import learnt_world as learnt_world
+from empowerment.model.reward import (
+    LearntReward as LearntReward,
+    check_rewards as check_rewards,
+    filtered_steps as filtered_steps,
+    fit_reward as fit_reward,
+    typical_reward as typical_reward,
+    unfitted_reward as unfitted_reward,
+)
 from empowerment.model.scaling import (
     Scaling as Scaling,
     fit_scaling as fit_scaling,

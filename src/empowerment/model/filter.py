@@ -62,3 +62,13 @@ class Filter(eqx.Module):
 
         rest = jax.lax.scan(step, start, (actions, observations[1:]))[1]
         return jnp.concatenate([start[None], rest])
+
+
+@eqx.filter_jit
+def filter_windows(
+    model: DVBF,
+    observations: Float[Array, "windows times observation"],
+    actions: Float[Array, "windows steps action"],
+) -> Float[Array, "windows times state"]:
+    """Filter many windows of data."""
+    return jax.vmap(Filter(model).run)(observations, actions)

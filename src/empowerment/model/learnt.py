@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from empowerment.data import Trajectories, action_bounds, windows
 from empowerment.model.dvbf import DVBF
-from empowerment.model.filter import Filter
+from empowerment.model.filter import Filter, filter_windows
 from empowerment.model.world import LearntWorld
 from empowerment.worlds import Box
 
@@ -76,7 +76,7 @@ def learnt_world(
     settled = min(max(round(_SETTLING * length), model.num_initial - 1), length - 1)
     count = min(len(cut.starts), -(-_MAX_CANDIDATES // (length - settled)))
     rows = generator.choice(cut.starts, count, replace=False)[:, None] + np.arange(length)
-    filtered = _filter(
+    filtered = filter_windows(
         model,
         jnp.asarray(cut.observations[rows], float),
         jnp.asarray(cut.actions[rows[:, :-1]], float),
@@ -161,15 +161,6 @@ def _first(
 ) -> Float[np.ndarray, "first observation"]:
     """Return the first observations; the last one is repeated where there are too few."""
     return observations[np.minimum(np.arange(count), len(observations) - 1)]
-
-
-@eqx.filter_jit
-def _filter(
-    model: DVBF,
-    observations: Float[Array, "windows times observation"],
-    actions: Float[Array, "windows steps action"],
-) -> Float[Array, "windows times state"]:
-    return jax.vmap(Filter(model).run)(observations, actions)
 
 
 @eqx.filter_jit

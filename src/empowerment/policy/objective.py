@@ -90,17 +90,19 @@ def imagine(
     bounds = bounds.reshape(count, horizon + 1)
     gains = None
     if task is not None:
-        rewards = jax.vmap(jax.vmap(lambda state, action: _reward(task, world, state, action)))(
-            paths.states[:, 1:], paths.actions
+        rewards = jax.vmap(jax.vmap(lambda *step: _reward(task, world, *step)))(
+            paths.states[:, :-1], paths.actions, paths.states[:, 1:]
         )
         gains = task.gain(bounds[:, 1:], rewards)
     return Outcome(paths.states, bounds, paths.divergences, paths.actions, gains)
 
 
-def _reward(task: Task, world: AbstractWorld, state: State, action: Action) -> Scalar:
-    """Return the reward of a state and the action that led to it, before the squash."""
+def _reward(
+    task: Task, world: AbstractWorld, before: State, action: Action, after: State
+) -> Scalar:
+    """Return the reward of an action before the squash that has led from a state to another."""
     action = world.squash(action) if isinstance(world, Bounded) else action
-    return task.reward_at(world, state, action)
+    return task.reward_at(world, before, action, after)
 
 
 def cost(
@@ -186,7 +188,7 @@ def choice_cost(
         successor = transition.mean + transition.scale * noise
         gain = bound.information(world, successor, key=bound_key)
         if task is not None:
-            gain = task.gain(gain, _reward(task, world, successor, action))
+            gain = task.gain(gain, _reward(task, world, state, action, successor))
         return (1 - discount) * gain + discount * critic(successor)
 
     if actions.num_choices <= _ALL:

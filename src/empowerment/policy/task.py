@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from empowerment.model import LearntReward
 from empowerment.types import Action, Observation, Scalar, State
 from empowerment.worlds import AbstractWorld
 
@@ -21,17 +22,18 @@ class Task(eqx.Module):
 
     A step gains $\hat{\mathcal{E}}(z') + w\, r(x', u)$: the bound at the successor, in nats, and
     the reward of what is perceived there on average, after an admissible action. A weight of zero
-    leaves empowerment alone, an infinite one the task alone.
+    leaves empowerment alone, an infinite one the task alone. A reward that was learnt from data is
+    one of states, and is paid for as long as an episode goes on.
 
     Karl et al. (2018), Sec. 5, call for "the integration of task-based reward functions, such as
     distance to a goal, with empowerment".
 
     Attributes:
-        reward: $r$, in `jax.numpy`; a `Goal` is one.
+        reward: $r$, in `jax.numpy`; a `Goal` is one. Or one that was learnt with a world.
         weight: $w$, in nats per unit of reward.
     """
 
-    reward: Callable[[Observation, Action], Scalar]
+    reward: Callable[[Observation, Action], Scalar] | LearntReward
     weight: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self):
@@ -43,16 +45,30 @@ class Task(eqx.Module):
         """Return what is gained for a bound and a reward, in nats."""
         return reward if math.isinf(self.weight) else bound + self.weight * reward
 
-    def reward_at(self, world: AbstractWorld, state: State, action: Action) -> Scalar:
-        """Return the reward of a state that an admissible action has led to."""
-        return self.reward(world.emission(state).mean, action)
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is left after the end of an episode stays as it is, rather than nothing."""
+        return not isinstance(self.reward, LearntReward)
+
+    def reward_at(
+        self, world: AbstractWorld, before: State, action: Action, after: State
+    ) -> Scalar:
+        """Return the reward of an admissible action that has led from a state to another."""
+        if isinstance(self.reward, LearntReward):
+            return self.reward(before, action, after)
+        return self.reward(world.emission(after).mean, action)
 
     def reward_along(
         self,
         observations: Float[np.ndarray, "times observation"],
         actions: Float[np.ndarray, "steps action"],
+        rewards: Float[np.ndarray, " steps"] | None = None,
     ) -> Float[np.ndarray, " steps"]:
-        """Return the rewards of what really happened."""
+        """Return the rewards of what really happened: of a learnt reward, those recorded."""
+        if isinstance(self.reward, LearntReward):
+            if rewards is None:
+                raise ValueError("Expected episodes with rewards, as a learnt one is; got none.")
+            return rewards / float(self.reward.unit)
         pairs = jnp.asarray(observations[1:], float), jnp.asarray(actions, float)
         return np.asarray(jax.vmap(self.reward)(*pairs))
 

@@ -8,7 +8,7 @@ from empowerment.runs.evaluation import (
     learnt_landscape as learnt_landscape,
     summarise as summarise,
 )
-from empowerment.runs.experiment import Experiment as Experiment, smoke_model as smoke_model
+from empowerment.runs.experiment import Experiment as Experiment
 from empowerment.runs.folder import (
     hashes as hashes,
     read_manifest as read_manifest,
@@ -20,6 +20,7 @@ from empowerment.runs.loading import (
     load_agent as load_agent,
     load_run as load_run,
 )
+from empowerment.runs.model_settings import smoke_model as smoke_model
 from empowerment.runs.models import (
     fit_model as fit_model,
     load_model as load_model,

@@ -26,6 +26,7 @@ from empowerment.files import check_writable, write_atomic
 from empowerment.landscapes import make_world
 from empowerment.model import Filter
 from empowerment.runs.loading import TrainedRun, load_run
+from empowerment.runs.rewards import reward_facts
 from empowerment.runs.stage import path_of
 from empowerment.storage import read_about
 from empowerment.systems import Study, System, evaluated, system_of
@@ -125,6 +126,8 @@ def evaluate_run(
         progress=progress,
         keep=lambda actor, paths: paths.save(evaluated(folder, actor)),
     )
+    if run.experiment.learns_reward:
+        figures |= reward_facts(folder, run.number)
     study = Study(run.agent, run.environment, run.seed, folder)
     figures |= system_of(run.environment.id).after_evaluation(study) | _surrogate(run, folder)
     write_atomic(folder / "evaluation.json", (json.dumps(figures, indent=2) + "\n").encode())
@@ -165,6 +168,16 @@ def summarise(figures: dict[str, Any]) -> list[str]:
         sentences.append(
             f"Its task pays {figures['task_reward_mean']:.3f} per step on average; a random one "
             f"{uniform['task_reward_mean']:.3f}."
+        )
+    if any(each.get("return_mean") for each in (figures, uniform)):
+        sentences.append(
+            f"The environment pays {figures['return_mean']:.1f} per episode on average; for a "
+            f"random one {uniform['return_mean']:.1f}."
+        )
+    if "reward_error" in figures:
+        sentences.append(
+            f"The reward that it learnt was off by {figures['reward_error']:.3g} per action on "
+            f"data that it had not seen, where rewards vary by {figures['reward_spread']:.3g}."
         )
     if figures["survived_fraction"] < 1 or uniform["survived_fraction"] < 1:
         sentences.append(

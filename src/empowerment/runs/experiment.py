@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from tyro.conf import arg
 
 from empowerment.agent import AgentSettings
@@ -14,6 +13,7 @@ from empowerment.data import LogOptions
 from empowerment.files import convert
 from empowerment.model import ModelSettings
 from empowerment.policy import Task, make_goal, parse_goal
+from empowerment.runs.model_settings import SOURCE, model_from_json, smoke_model
 from empowerment.settings import check_at_least
 
 
@@ -79,11 +79,14 @@ class Experiment:
     policy gains empowerment plus --task-weight times 1 - sqrt(1 + d^2 / s^2), with d the distance
     from the goal."""
 
-    goal_scale: float = 1.0
-    """How near is near: s, in the units of the columns of the goal."""
+    goal_scale: float | None = None
+    """How near is near: s, in the units of the columns of the goal; by default 1."""
 
-    task_weight: float | Literal["alone"] = 1.0
-    """Weight of the goal against empowerment, in nats; alone leaves empowerment out."""
+    task_weight: float | Literal["alone"] | None = None
+    """Weight of the goal against empowerment, in nats, by default 1; alone leaves empowerment out.
+    Without a goal it is the weight of the rewards of --env or --data, learnt with the world: what
+    an action of the first data is typically paid counts so many nats. By default rewards do not
+    count."""
 
     agent: Annotated[AgentSettings, arg(name="")] = field(default_factory=AgentSettings)
     """Hyperparameters of channel and policy."""
@@ -93,6 +96,13 @@ class Experiment:
 
     log: Annotated[LogOptions, arg(name="")] = field(default_factory=LogOptions)
     """What the log does not say itself."""
+
+    def __post_init__(self):
+        """Let a goal have its scale and weight."""
+        if self.goal is not None and self.goal_scale is None:
+            object.__setattr__(self, "goal_scale", 1.0)
+        if self.goal is not None and self.task_weight is None:
+            object.__setattr__(self, "task_weight", 1.0)
 
     @property
     def is_learnt(self) -> bool:
@@ -128,14 +138,20 @@ class Experiment:
 
     @property
     def weight(self) -> float:
-        """Weight of the task; infinite if it is alone."""
-        return math.inf if self.task_weight == "alone" else self.task_weight
+        """Weight of the task; infinite if it is alone, zero if there is none."""
+        return math.inf if self.task_weight == "alone" else self.task_weight or 0.0
+
+    @property
+    def learns_reward(self) -> bool:
+        """Whether the task is the reward that the data have."""
+        return self.goal is None and self.weight > 0
 
     def task(self, names: Sequence[str], angles: Sequence[str] = ()) -> Task | None:
-        """Build the task, given the names of what is perceived and which are angles."""
-        if self.goal is None:
+        """Build the task of a goal, given what is perceived and which of it are angles."""
+        if self.goal is None or self.goal_scale is None:
             return None
-        return Task(make_goal(self.goal, names, angles=angles, scale=self.goal_scale), self.weight)
+        goal = make_goal(self.goal, names, angles=angles, scale=self.goal_scale)
+        return Task(goal, self.weight)
 
     def check(self) -> None:
         """Raise a `ValueError` if the settings cannot be."""
@@ -168,18 +184,26 @@ class Experiment:
                 "Expected an environment to collect data of further rounds in; got none. Name one "
                 "by --env."
             )
-        if self.goal is None and (self.goal_scale, self.task_weight) != (1.0, 1.0):
-            raise ValueError("Expected a goal for goal_scale and task_weight; got none.")
-        if self.goal is not None:
-            self.task(list(parse_goal(self.goal)))  # Raises if it cannot be.
-            if self.task_weight != "alone" and not math.isfinite(self.task_weight):
-                raise ValueError(
-                    f"Expected task_weight to be finite, or alone; got {self.task_weight}."
-                )
+        self._check_task()
         if self.resolution is not None and not 0 <= self.resolution < float("inf"):
             raise ValueError(
                 f"Expected the resolution to be at least 0 and finite; got {self.resolution}."
             )
+
+    def _check_task(self) -> None:
+        if self.goal is None and self.goal_scale is not None:
+            raise ValueError("Expected a goal for goal_scale; got none.")
+        if self.goal is None and self.task_weight is not None and not self.is_learnt:
+            raise ValueError(
+                "Expected a goal, or the rewards of --env or --data, for task_weight; got neither."
+            )
+        if self.task_weight not in (None, "alone") and not 0 <= float(self.task_weight) < math.inf:
+            raise ValueError(
+                f"Expected task_weight to be at least 0 and finite, or alone; got "
+                f"{self.task_weight}."
+            )
+        if self.goal is not None:
+            self.task(list(parse_goal(self.goal)))  # Raises if it cannot be.
 
     def with_agent(self, **changes: Any) -> "Experiment":
         """Return the experiment with other hyperparameters of the agent."""
@@ -211,34 +235,11 @@ _SMOKE: dict[str, Any] = {
     "width": 32,
 }
 
-_VERSION_1 = {
-    "model_width": "width",
-    "model_depth": "depth",
-    "num_first": "num_initial",
-    "printed": "as_published",
-    "stray": "outlier_probability",
-    "model_updates": "updates",
-    "model_batch": "batch_size",
-    "model_learning_rate": "learning_rate",
-}
-"""Names of model settings in version 1, and today's."""
-
-
 _LATER = ("env_steps", "log", "devices", "goal", "goal_scale", "task_weight")
 """Settings that runs of earlier versions do not have."""
 
-_SOURCE = "the settings in the manifest"
 
-
-class ModelFacts(msgspec.Struct):
-    """What the description of a stored model says among others: all that its shapes need."""
-
-    settings: dict[str, Any]
-    observation_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
-    action_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
-
-
-def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[Experiment, int]:
+def from_json(settings: dict[str, Any], source: Path | str = SOURCE) -> tuple[Experiment, int]:
     """Read experiment and seed from the settings of a manifest, also of version 1.
 
     Hyperparameters that it leaves out have their defaults, since versions add some.
@@ -266,12 +267,15 @@ def from_json(settings: dict[str, Any], source: Path | str = _SOURCE) -> tuple[E
     defaults = asdict(Experiment())
     for name in _LATER:
         given.setdefault(name, defaults[name])
+    if given.get("goal") is None and given["goal_scale"] is not None:
+        # Earlier versions stored a weight without anything that it was the weight of.
+        given |= {"goal_scale": None, "task_weight": None}
     experiment = convert(given, Experiment, what="the settings of a run", source=source)
     experiment.check()
     return experiment, seed
 
 
-def seed_of(settings: dict[str, Any], source: Path | str = _SOURCE) -> int:
+def seed_of(settings: dict[str, Any], source: Path | str = SOURCE) -> int:
     """Return the seed among the settings of a manifest."""
     return convert(settings.get("seed"), int, what="settings with a seed", source=source)
 
@@ -281,19 +285,6 @@ def _agent_from_json(settings: Any, source: Path | str) -> AgentSettings:
     what = "the settings of an agent"
     given = convert(settings, dict[str, Any], what=what, source=source)
     return convert(asdict(AgentSettings()) | given, AgentSettings, what=what, source=source)
-
-
-def model_from_json(settings: Any, source: Path | str = _SOURCE) -> ModelSettings:
-    """Read the hyperparameters of a model, also of version 1; see `from_json`."""
-    what = "the settings of a model"
-    given = convert(settings, dict[str, Any], what=what, source=source)
-    given = {_VERSION_1.get(name, name): value for name, value in given.items()}
-    return convert(asdict(ModelSettings()) | given, ModelSettings, what=what, source=source)
-
-
-def smoke_model(settings: ModelSettings) -> ModelSettings:
-    """Return the settings of a model with a tiny budget."""
-    return replace(settings, updates=100, batch_size=16, width=32)
 
 
 def to_json(experiment: Experiment, seed: int) -> dict[str, Any]:

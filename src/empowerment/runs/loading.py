@@ -21,9 +21,11 @@ from empowerment.data import Spaces, Trajectories, check_named, join, split_agen
 from empowerment.environments import ENVIRONMENTS, EnvFactory
 from empowerment.landscapes import make_world
 from empowerment.model import DVBF, Latent, LearntWorld, learnt_world
+from empowerment.policy import Task
 from empowerment.runs.experiment import Experiment, from_json
 from empowerment.runs.folder import read_manifest
 from empowerment.runs.models import read_model
+from empowerment.runs.rewards import load_reward
 from empowerment.runs.stage import named, path_of
 from empowerment.storage import is_saved, load_arrays, load_tree, read_about, save_tree
 from empowerment.worlds import Bounded, Box, Grid
@@ -121,6 +123,8 @@ def load_run(folder: Path, *, rounds: int | None = None, env: str | None = None)
         if experiment.goal is not None:
             (first,) = load_data(folder, 0, experiment.agents)
             task = experiment.task(first.spaces.observation_names)
+        elif experiment.learns_reward:
+            task = Task(load_reward(experiment, world, folder, number), experiment.weight)
     else:
         world = named_world(experiment)
         task = experiment.task(world.states.names, world.states.angles)

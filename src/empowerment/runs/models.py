@@ -19,8 +19,9 @@ from empowerment.model import (
     untrained_dvbf,
 )
 from empowerment.optimise import Callback, Snapshot
-from empowerment.runs.experiment import ModelFacts, model_from_json, seed_of
+from empowerment.runs.experiment import seed_of
 from empowerment.runs.folder import Log, Run, open_run, read_manifest
+from empowerment.runs.model_settings import ModelFacts, model_from_json
 from empowerment.runs.stage import RunHooks, path_of
 from empowerment.storage import load_tree, read_about
 from empowerment.types import Key, Progress

@@ -33,6 +33,7 @@ from empowerment.data import (
 from empowerment.devices import check_devices, gathered, use_devices
 from empowerment.environments import EnvFactory
 from empowerment.landscapes import noise
+from empowerment.model import check_rewards
 from empowerment.optimise import Snapshot
 from empowerment.policy import Task
 from empowerment.processes import ALONE, Team
@@ -51,6 +52,7 @@ from empowerment.runs.loading import (
 from empowerment.runs.log_support import write_support
 from empowerment.runs.models import train_model
 from empowerment.runs.monitoring import add_monitor, describe_monitor
+from empowerment.runs.rewards import learn_reward
 from empowerment.runs.rounds import act, describe, write_rounds
 from empowerment.runs.shared import decided, open_shared, write_shared
 from empowerment.runs.stage import RunHooks
@@ -99,6 +101,8 @@ def train_run(
     given = None
     if team.is_first and experiment.data is not None and not data_path(folder, 0).exists():
         given = _read_log(experiment, log)
+        if experiment.learns_reward:
+            check_rewards(given)
         if experiment.env is not None:
             check_same_spaces(given.spaces, experiment.env)
     world = None if experiment.is_learnt else named_world(experiment)
@@ -196,6 +200,19 @@ def _train_round(
     world = build_world(experiment, model, parts, seed)
     save_world(world, run.folder, number)
     task = experiment.task(parts[0].spaces.observation_names)
+    if experiment.learns_reward:
+        reward = learn_reward(
+            run,
+            experiment,
+            parts,
+            model,
+            world,
+            number=number,
+            seed=seed,
+            progress=progress,
+            key=jax.random.fold_in(key, 1),
+        )
+        task = Task(reward, experiment.weight)
     trained = _train(run, experiment, number, world, task, progress, tuple(keys))
     return replace(trained, model=model, num_agents=experiment.agents)
 

@@ -25,7 +25,7 @@ from empowerment.data.trajectories import Trajectories
 _LIMITS = frozenset({"limits"})
 _CLOCK = _LIMITS | {"rate", "fill", "gap", "delay"}
 _NAMED = _CLOCK | {"observations", "actions"}
-_TABLE = _NAMED | {"episode", "terminated", "truncated", "time", "interval"}
+_TABLE = _NAMED | {"episode", "terminated", "truncated", "reward", "time", "interval"}
 
 _NPZ = "npz"
 

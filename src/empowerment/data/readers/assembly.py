@@ -29,10 +29,13 @@ def from_rows(rows: Rows, options: LogOptions, source: str) -> Trajectories:
             truncated=rows.truncated,
             episode=rows.episode,
             times=rows.times,
+            rewards=rows.rewards,
             spaces=spaces,
             about=about,
         )
     else:
+        if rows.rewards is not None:  # They are of the time between two rows.
+            about["ignored"] = [*about.get("ignored", []), "the reward, as the log is resampled,"]
         names = (rows.observation_names, rows.action_names)
         data = _resampled(_episodes(rows, source), names, about, options, source)
     return with_limits(data, rows.limits)

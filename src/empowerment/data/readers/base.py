@@ -39,6 +39,9 @@ class LogOptions:
     truncated: Annotated[str | None, arg(metavar="COLUMN")] = None
     """Of a table: 1 in the last row of an episode that was cut."""
 
+    reward: Annotated[str | None, arg(metavar="COLUMN")] = None
+    """Of a table: what the action of a row was paid. Other formats that have rewards say so."""
+
     time: Annotated[str | None, arg(metavar="COLUMN")] = None
     """Of a table: seconds. Where they jump, the episode is cut."""
 
@@ -127,6 +130,7 @@ class Rows:
         episode: The name of the episode of each row.
         times: The time of each row in seconds.
         interval: Seconds between rows, if there are no times.
+        rewards: What the action of each row was paid, if the log says it.
         limits: The bounds of actions, if the log says them.
         about: Metadata.
     """
@@ -140,6 +144,7 @@ class Rows:
     episode: np.ndarray | None = None
     times: np.ndarray | None = None
     interval: float | None = None
+    rewards: np.ndarray | None = None
     limits: tuple[np.ndarray, np.ndarray] | None = None
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -11,11 +11,11 @@ from empowerment.data.spaces import free_spaces
 from empowerment.data.trajectories import Episode, Trajectories
 from empowerment.files import open_regular
 
-_FLAGS = ("terminals", "timeouts")
+_ONE_AXIS = ("terminals", "timeouts", "rewards")
 
 
 def read_hdf5(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES) -> Trajectories:
-    """Read observations, actions, terminals, and timeouts and next_observations if they are there.
+    """Read observations, actions, terminals, and what else is there of the layout.
 
     The observation after the last action of an episode is in `next_observations` alone. Without
     them a terminal state was not logged: the episode counts as truncated one step before it.
@@ -28,7 +28,7 @@ def read_hdf5(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES) -
         hdf5.File(raw, "r") as file,
     ):
         names = ["observations", "actions", "terminals"]
-        names += [name for name in ("timeouts", "next_observations") if name in file]
+        names += [name for name in ("timeouts", "next_observations", "rewards") if name in file]
         found = {name: _dataset(file, name, path, hdf5) for name in names}
         check_size(
             path, sum(each.size * max(each.dtype.itemsize, 8) for each in found.values()), max_bytes
@@ -64,8 +64,9 @@ def read_hdf5(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES) -
         else:
             lost += ends
             ends = False
-        acted = arrays["actions"][first : first + len(seen) - 1]
-        episodes.append(Episode(seen, acted, terminated=ends, truncated=not ends))
+        steps = slice(first, first + len(seen) - 1)
+        paid = arrays["rewards"][steps] if "rewards" in arrays else None
+        episodes.append(Episode(seen, arrays["actions"][steps], ends, not ends, paid))
         first = last + 1
     spaces = free_spaces(
         *(
@@ -90,7 +91,7 @@ def _dataset(file: Any, name: str, path: Path, hdf5: Any) -> Any:
     found: Any = file[name] if is_here else None
     if not isinstance(found, hdf5.Dataset) or found.is_virtual or found.external:
         raise ValueError(f"Expected {name} of {path} to be an array in the file itself; it is not.")
-    axes = 1 if name in _FLAGS else 2
+    axes = 1 if name in _ONE_AXIS else 2
     if found.dtype.kind not in "fiub" or found.ndim != axes:
         raise ValueError(
             f"Expected {name} of {path} to be numbers with {axes} axes; got the type "

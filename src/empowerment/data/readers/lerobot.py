@@ -22,6 +22,8 @@ _FILES = {"v3": "data/chunk-*/file-*.parquet", "v2": "data/chunk-*/episode_*.par
 _MAX_STATS = 1 << 28
 _NUMBERS = ("float", "int", "uint", "bool")
 _WHAT = "a LeRobot dataset"
+_REWARD = "next.reward"
+"""The feature that some datasets have: what the action of a frame was paid."""
 
 
 class _Feature(msgspec.Struct):
@@ -78,6 +80,10 @@ def read_lerobot(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES
     width = sum(len(choice.axes) for choice in choices) + 2
     check_size(folder, info.total_frames * width * 8, max_bytes)
     needed = sorted({choice.feature for choice in choices})
+    paid = info.features.get(_REWARD)
+    has_rewards = paid is not None and _is_vector(paid) and paid.shape == [1]
+    if has_rewards and _REWARD not in needed:
+        needed.append(_REWARD)
     columns = _read_files(folder, _FILES[version], needed, info)
     observations, actions = (
         np.concatenate([columns[each.feature][:, each.axes] for each in part], axis=1)
@@ -97,6 +103,7 @@ def read_lerobot(source: str, options: LogOptions, *, max_bytes: int = MAX_BYTES
         # The dataset states one rate; its times, in single precision, are of use for another only.
         times=columns["timestamp"][:, 0] if options.rate else None,
         interval=1 / info.fps,
+        rewards=columns[_REWARD][:, 0] if has_rewards else None,
         limits=_limits(folder, done),
         about={"dataset": folder.resolve().name, "ignored": ignored},
     )

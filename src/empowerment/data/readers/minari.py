@@ -80,4 +80,4 @@ def _from_minari(episode: Any, name: str) -> Episode:
     ends = steps > 0 and bool(terminations[-1])
     if actions.ndim == 1:  # Of a discrete space: one number each.
         actions = actions[:, None]
-    return Episode(observations, actions, terminated=ends, truncated=not ends)
+    return Episode(observations, actions, ends, not ends, np.asarray(episode.rewards, float))

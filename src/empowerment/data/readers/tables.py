@@ -39,7 +39,8 @@ def _read(source: str, options: LogOptions, read: Callable[..., Columns], max_by
             "Expected a table to have columns of observations and of actions; got "
             f"{observations} and {actions}. Name them by --observations and --actions."
         )
-    numbers = [*observations, *actions, *([options.time] if options.time else [])]
+    numbers = [*observations, *actions]
+    numbers += [name for name in (options.time, options.reward) if name]
     flags = [name for name in (options.terminated, options.truncated) if name]
     labels = [options.episode] if options.episode else []
     columns = read(path, sorted({*numbers, *flags, *labels}), numbers, flags, max_bytes)
@@ -59,6 +60,7 @@ def _read(source: str, options: LogOptions, read: Callable[..., Columns], max_by
         episode=column(options.episode),
         times=column(options.time),
         interval=options.interval,
+        rewards=column(options.reward),
         about={"file": path.name},
     )
 
