@@ -9,6 +9,7 @@ _PACKAGES = {
     "readers": "pyarrow minari rosbags h5py",
     "ray": "ray",
     "submitit": "submitit",
+    "dds": "cyclonedds",
 }
 EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
 """The extra of this package that installs each optional package."""

@@ -26,6 +26,10 @@ def open_device(spec: DeviceSpec, about: Description) -> RemoteDevice:
         spec: Names it.
         about: Describes the controller.
     """
+    if spec.kind == "dds":
+        from empowerment.controller.devices.dds_device import DdsDevice  # An extra.
+
+        return DdsDevice(spec.number, observation_size=about.observation_size)
     return SocketDevice(
         spec.name,
         spec.number,

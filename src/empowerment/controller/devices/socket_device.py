@@ -33,7 +33,7 @@ CONNECT_TIMEOUT = 5.0
 _RETRY = 0.1
 """Seconds from one attempt to reconnect to the next."""
 
-_SILENCE = 1.0
+SILENCE = 1.0
 """Seconds without any message after which a device counts as dead."""
 
 _PATIENCE = 10.0
@@ -75,7 +75,7 @@ class SocketDevice:
         *,
         observation_size: int | None = None,
         action_size: int | None = None,
-        silence: float = _SILENCE,
+        silence: float = SILENCE,
         restarted: Callable[[], None] = lambda: None,
     ):
         self._name = f"{host}:{port}"
