@@ -47,9 +47,9 @@ def empower(*words: str | Path) -> str:
 
 
 @contextlib.contextmanager
-def device(*words: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+def device(*words: str, before: Sequence[str] = ()) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """Start the device; yield its port and its process."""
-    script = [sys.executable, str(EXAMPLES / "cartpole_device.py"), "--port", "0", *words]
+    script = [*before, sys.executable, str(EXAMPLES / "cartpole_device.py"), "--port", "0", *words]
     with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -81,13 +81,16 @@ def build(folder: Path) -> Path:
     return program
 
 
-def balance(program: Path, *words: str, count: int, seed: int) -> dict[str, Any]:
+def balance(
+    program: Path, *words: str, count: int, seed: int, before: Sequence[str] = ()
+) -> dict[str, Any]:
     """Let the program balance the device so many times, in processes of their own."""
     found = []
     for index in range(count):
-        with device(*words, "--seconds", str(SECONDS), "--seed", str(seed + index)) as (port, peer):
+        given = (*words, "--seconds", str(SECONDS), "--seed", str(seed + index))
+        with device(*given, before=before) as (port, peer):
             # A moment longer than the episode, so that its end is seen.
-            said = run(program, str(port), str(SECONDS + 0.1), timeout=2 * SECONDS).strip()
+            said = run(*before, program, str(port), str(SECONDS + 0.1), timeout=300.0).strip()
             ended = episodes(peer)
         seconds, how = ended[0] if ended else (0.0, "none")
         found.append({"seconds": seconds, "balanced": how == "cut", "controller": said})
@@ -95,10 +98,11 @@ def balance(program: Path, *words: str, count: int, seed: int) -> dict[str, Any]
     return {"balanced": sum(each["balanced"] for each in found), "of": count, "runs": found}
 
 
-def die(program: Path, *, seed: int) -> dict[str, Any]:
+def die(program: Path, *, seed: int, before: Sequence[str] = ()) -> dict[str, Any]:
     """Kill the device in mid-run; measure how long the controller takes to say so."""
-    with device("--seed", str(seed)) as (port, peer):
-        controller = subprocess.Popen([program, str(port), "30"], stdout=subprocess.PIPE, text=True)
+    with device("--seed", str(seed), before=before) as (port, peer):
+        words = [*before, str(program), str(port), "30"]
+        controller = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         time.sleep(2.0)
         peer.kill()
         start = time.monotonic()
@@ -108,8 +112,10 @@ def die(program: Path, *, seed: int) -> dict[str, Any]:
     return found
 
 
-def measure(folder: Path, *, minutes: float, seed: int, train: Sequence[str]) -> dict[str, Any]:
-    """Go the whole way; return the figures."""
+def measure(
+    folder: Path, *, minutes: float, seed: int, train: Sequence[str], before: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Go the whole way; return the figures. By the clock, programs are started by `before`."""
     folder.mkdir(parents=True, exist_ok=True)
     table, data, trained = folder / "log.csv", folder / "log.npz", folder / "run"
     if not table.exists():
@@ -128,20 +134,23 @@ def measure(folder: Path, *, minutes: float, seed: int, train: Sequence[str]) ->
     program = build(folder)
     found["lockstep"] = balance(program, "--lockstep", count=10, seed=1000 + seed)
     found["lockstep_bad"] = balance(program, "--lockstep", *BAD, count=10, seed=2000 + seed)
-    found["death"] = die(program, seed=3000 + seed)
-    found["clock"] = balance(program, count=1, seed=4000 + seed)
-    found["clock_bad"] = balance(program, *BAD, count=1, seed=5000 + seed)
+    found["before"] = list(before)
+    found["death"] = die(program, seed=3000 + seed, before=before)
+    found["clock"] = balance(program, count=1, seed=4000 + seed, before=before)
+    found["clock_bad"] = balance(program, *BAD, count=1, seed=5000 + seed, before=before)
     return found
 
 
 def main() -> None:
     """Measure, and write the figures to `results.json` in the folder."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results/log-to-robot"))
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--realtime", action="store_true", help="by the clock, with priority")
     given, rest = parser.parse_known_args()
-    found = measure(given.out, minutes=given.minutes, seed=given.seed, train=rest)
+    before = ("chrt", "-f", "50") if given.realtime else ()
+    found = measure(given.out, minutes=given.minutes, seed=given.seed, train=rest, before=before)
     (given.out / "results.json").write_text(json.dumps(found, indent=2) + "\n")
 
 

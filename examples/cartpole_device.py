@@ -145,7 +145,7 @@ class Session:
             raise ConnectionError("closed")
         self.parser.feed(received)
         while (message := self.parser.next()) is not None:
-            if message.kind == ACTION and message.count == 1:
+            if message.kind == ACTION and message.size == 1:
                 yield float(message.numbers[0])
 
     def send(self, kind: int, numbers: object = (), flags: int = 0) -> None:

@@ -68,7 +68,7 @@ class Shell:
 def lines(page: Path) -> list[str]:
     """The lines of the blocks for a shell, joined where they go on."""
     text = "".join(re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
-    return text.replace("\\\n", " ").splitlines()
+    return list(text.replace("\\\n", " ").splitlines())
 
 
 @pytest.fixture(scope="module")

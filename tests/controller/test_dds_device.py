@@ -108,7 +108,7 @@ def test_the_command_controls_it(
     device = DdsDevice(domain, observation_size=4)
     device.connect(timeout=60.0)
     # The safe action was the last of the commands that it counts.
-    last = []
+    last: list[Any] = []
     until(lambda: last.append(device.read()) or last[-1] is not None)
     assert last[-1][1] > 1
     device.close()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -38,7 +39,7 @@ class Scripted:
             or l where it is lost.
     """
 
-    def __init__(self, script: list[tuple[float | None, str]]):
+    def __init__(self, script: Sequence[tuple[float | None, str]]):
         self._script = iter(script)
         self.restarted = lambda: None
         self.is_idle = True
@@ -71,7 +72,7 @@ class Scripted:
 
 
 def recorded(
-    script: list[tuple[float | None, str]], path: Path
+    script: Sequence[tuple[float | None, str]], path: Path
 ) -> tuple[Trajectories, list[np.ndarray]]:
     """Record a script; also return the actions of all cycles."""
     device, written = Scripted(script), []

@@ -107,17 +107,17 @@ class DdsDevice:
             ValueError: If none comes, or it has other sizes than the controller.
         """
         timeout = CONNECT_TIMEOUT if timeout is None else timeout
-        end, last = time.monotonic() + timeout, None
+        end, found = time.monotonic() + timeout, "none came"
         while time.monotonic() < end:
             for state in self._reader.take(N=_MOST):
-                last = state
-                if isinstance(state, JointState) and self._numbers(state) is not None:
+                if not isinstance(state, JointState):
+                    continue
+                if self._numbers(state) is not None:
                     self._heard, self.is_idle, self.num_episodes = time.monotonic(), False, 1
                     return
+                positions, velocities = len(state.position), len(state.velocity)
+                found = f"one has {positions} positions and {velocities} velocities"
             time.sleep(0.005)
-        found = "none came"
-        if isinstance(last, JointState):
-            found = f"one has {len(last.position)} positions and {len(last.velocity)} velocities"
         raise ValueError(
             f"Expected joint states of {self._size} numbers at {STATES} within {timeout:g} s; "
             f"{found}. Start the device first, in the same DDS domain."

@@ -235,9 +235,9 @@ class SocketDevice:
 
     def _check(self, message: Message) -> None:
         """Lose a device whose message is not an observation of the right size."""
-        if message.kind != OBSERVATION or message.count != self._sizes[0]:
+        if message.kind != OBSERVATION or message.size != self._sizes[0]:
             raise self._lose(
-                f"it sent {chr(message.kind)} with {message.count} numbers, not an observation of "
+                f"it sent {chr(message.kind)} with {message.size} numbers, not an observation of "
                 f"{self._sizes[0]}"
             )
 

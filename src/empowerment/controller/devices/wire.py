@@ -73,7 +73,7 @@ class Message(NamedTuple):
     content: bytes
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of numbers."""
         return len(self.content) // _SINGLE.itemsize
 
