@@ -29,6 +29,7 @@ from empowerment.data import Trajectories
 FILTER = filter_bundle()
 SPACES = spaces_of_bundle(FILTER.description)
 LOCKSTEP = Hello(5, 2, 0.02, (-2.0, 0.5), (1.0, 3.5), is_lockstep=True)
+_SLOW = Hello(5, 2, 0.04, (-2.0, 0.0), (9.0, 9.0), is_lockstep=True)
 
 
 class Scripted:
@@ -45,7 +46,7 @@ class Scripted:
         self.is_idle = True
         self.ended: Literal["terminated", "truncated"] | None = None
         self.num_episodes = self.num_lost = 0
-        self.interval, self.is_lockstep = 0.02, True
+        self.interval, self.limits, self.is_lockstep = 0.02, None, True
 
     def connect(self) -> None: ...
 
@@ -388,6 +389,23 @@ def test_control_runs_a_device_by_the_clock(run_folder: Path, capsys: pytest.Cap
     told = capsys.readouterr().err
     assert "The device observes at 50 Hz; it is controlled at 40 Hz." in told
     assert "cycles at 40 Hz" in told
+
+
+def test_a_device_that_cannot_do_what_the_run_does_is_refused(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    wrong = Hello(5, 2, 0.02, (-2.0, 0.5), (1.0, 2.5)), _SLOW
+    for hello, complaint in zip(wrong, ("takes actions from", "the rate of the run"), strict=True):
+        peer = Peer(hello)
+        server = threading.Thread(target=peer.accept)
+        server.start()
+        device = f"socket:127.0.0.1:{peer.port}"
+        with pytest.raises(SystemExit) as stopped:
+            main(f"control {run_folder} --device {device} --engine numpy".split())
+        server.join()
+        peer.close()
+        assert stopped.value.code == 2
+        assert complaint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,11 @@ class ControlCommand:
         self, spec: DeviceSpec, bundle: Bundle, safety: Safety, rate: float
     ) -> None:
         """Control a device."""
-        device = open_device(spec, bundle.description)
+        about = bundle.description
+        device = open_device(spec, about)
         controller = Controller(bundle, safety=safety, engine=self.engine, clock=device.clock)
         device.restarted = controller.reset
-        with until_signalled() as signals, threadpool_limits(1), connected(device, rate):
+        with until_signalled() as signals, threadpool_limits(1), connected(device, about, rate):
             timing, facts = None, {}
             if device.is_lockstep:
                 if self.figure is not None:

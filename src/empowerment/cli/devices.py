@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 from empowerment.cli.console import log
 from empowerment.controller import Controller, Description, Safety, read_bundle
 from empowerment.controller.devices import DeviceSpec, RemoteDevice, SocketDevice
@@ -39,10 +41,18 @@ def open_device(spec: DeviceSpec, about: Description) -> RemoteDevice:
 
 
 @contextlib.contextmanager
-def connected(device: RemoteDevice, rate: float) -> Iterator[None]:
-    """Connect a device, and close it in the end; its rate is compared with that of control."""
+def connected(device: RemoteDevice, about: Description, rate: float) -> Iterator[None]:
+    """Connect a device, and close it in the end; what it says of itself is compared with the run.
+
+    Args:
+        device: The device.
+        about: Describes the controller.
+        rate: The rate of control.
+    """
     try:
         device.connect()
+        if device.limits is not None:
+            _check_limits(device.limits, about)
         own = device.interval
         if own is not None and abs(own * rate - 1) > 0.01:
             if device.is_lockstep:
@@ -54,6 +64,18 @@ def connected(device: RemoteDevice, rate: float) -> Iterator[None]:
         yield
     finally:
         device.close()
+
+
+def _check_limits(limits: tuple[tuple[float, ...], tuple[float, ...]], about: Description) -> None:
+    """Refuse a device that would cut actions off, which the filter would not know."""
+    low, high = (np.array(each, np.float32) for each in limits)
+    own = np.array([about.low, about.high], np.float32)
+    slack = 1e-5 * np.maximum(np.abs(own).max(axis=0), 1.0)
+    if not ((low <= own[0] + slack) & (own[1] - slack <= high)).all():
+        raise ValueError(
+            f"Expected a device that takes actions from {list(about.low)} to {list(about.high)}, "
+            f"as the run has them; got one from {low.tolist()} to {high.tolist()}."
+        )
 
 
 def record(
@@ -92,7 +114,7 @@ def record(
     device.restarted = controller.reset
     faults: list[str] = []
 
-    with until_signalled() as signals, connected(device, rate):
+    with until_signalled() as signals, connected(device, about, rate):
         recorder = RecordingDevice(
             device,
             out,

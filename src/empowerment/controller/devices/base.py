@@ -56,6 +56,11 @@ class RemoteDevice(Device, Protocol):
         ...
 
     @property
+    def limits(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Return the lower and the upper limits of its actions, if they are known."""
+        ...
+
+    @property
     def is_lockstep(self) -> bool:
         """Return whether the device waits in each cycle."""
         ...

@@ -71,10 +71,12 @@ class DdsDevice:
         num_episodes: 1 from the first message on.
         num_lost: How often it was silent for too long.
         interval: None: messages do not say it.
+        limits: None, likewise.
         is_lockstep: False.
     """
 
     interval = None
+    limits = None
     is_lockstep = False
 
     def __init__(self, domain: int, *, observation_size: int, silence: float = SILENCE):

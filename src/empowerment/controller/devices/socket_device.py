@@ -105,6 +105,11 @@ class SocketDevice:
         return None if self.hello is None else self.hello.interval
 
     @property
+    def limits(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Lower and upper limits of actions, as the device says; known once it is connected."""
+        return None if self.hello is None else (self.hello.low, self.hello.high)
+
+    @property
     def is_lockstep(self) -> bool:
         """Whether the device waits for an action to each of its messages."""
         return self.hello is not None and self.hello.is_lockstep
