@@ -1,5 +1,6 @@
 """The tutorial from a log to a robot, and the C that it ends with, on small budgets."""
 
+import dataclasses
 import re
 import shlex
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from tests.controller.peers_for_tests import Peer
 
 from empowerment.cli import main
-from empowerment.controller import Controller, Safety
+from empowerment.controller import Bundle, Controller, Safety, read_bundle, write_bundle
 from empowerment.controller.devices.wire import HEARTBEAT, OBSERVATION, Flag, Hello, pack
 from empowerment.data import Trajectories
 
@@ -105,34 +106,50 @@ def test_the_page_leads_from_the_log_to_recorded_data(walked: Shell):
     assert len(re.findall(r"^episode \d+: [\d.]+ s, over$", walked.said, re.M)) > 0
 
 
-def program(walked: Shell, text: str, name: str) -> Path:
-    source = walked.folder / f"{name}.c"
+@pytest.fixture(scope="module")
+def plain(walked: Shell) -> Path:
+    """The header of the same controller without a monitor, which would judge by so little data."""
+    bundle = read_bundle(walked.folder / "runs" / "cartpole")
+    of_monitor = ("decoder.", "innovations.")
+    about = dataclasses.replace(
+        bundle.description,
+        monitor=None,
+        networks={k: v for k, v in bundle.description.networks.items() if k != "decoder"},
+    )
+    arrays = {k: v for k, v in bundle.arrays.items() if not k.startswith(of_monitor)}
+    folder = walked.folder / "plain"
+    write_bundle(Bundle(about, arrays), folder)
+    main(f"export {folder} --format c --out {folder / 'cartpole.h'}".split())
+    return folder
+
+
+def program(folder: Path, text: str, name: str) -> Path:
+    source = folder / f"{name}.c"
     source.write_text(text)
-    made = walked.folder / name
-    words = ["cc", *FLAGS, f"-I{walked.folder}", "-o", str(made), str(source), "-lm"]
+    made = folder / name
+    words = ["cc", *FLAGS, f"-I{folder}", "-o", str(made), str(source), "-lm"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return made
 
 
 @pytest.mark.parametrize("name", ["client", "cartpole_controller"])
-def test_the_programs_in_c_act_as_the_controller_in_python_does(walked: Shell, name: str):
+def test_the_programs_in_c_act_as_the_controller_in_python_does(
+    walked: Shell, plain: Path, name: str
+):
     """Observations of the log, some of them lost, through a socket in lock-step and without."""
     text = (ROOT / "examples" / "cartpole_controller.c").read_text()
     if name == "client":
         page = (ROOT / "docs" / "controller.md").read_text()
         (text,) = re.findall(r"```c\n(/\* client\.c \*/.*?)```", page, re.DOTALL)
-    client = program(walked, text, name)
+    client = program(plain, text, name)
     random = np.random.default_rng(0)
     rows = np.concatenate(
         [each.observations for each in Trajectories.load(walked.folder / "log.npz").episodes]
     )[:400]
     now = 0
     controller = Controller.load(
-        walked.folder / "runs" / "cartpole",
-        engine="numpy",
-        safety=Safety(interval=0.02, monitor=False),
-        clock=lambda: now,
+        plain, engine="numpy", safety=Safety(interval=0.02), clock=lambda: now
     )
     peer = Peer(Hello(4, 1, 0.02, (-10.0,), (10.0,), is_lockstep=True))
     process = subprocess.Popen(
