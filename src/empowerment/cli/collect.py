@@ -35,7 +35,7 @@ class CollectCommand:
     """The file of the data."""
 
     steps: int
-    """Number of transitions."""
+    """Number of transitions; of a device about as many, since missing observations cut episodes."""
 
     environment: Annotated[Positional[str | None], arg(metavar="ENV")] = None
     """Its Gymnasium id; `module:ID` imports the module first, also from the current folder."""

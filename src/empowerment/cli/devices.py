@@ -154,6 +154,7 @@ def record(
     log(f"Recorded {recorder.num_transitions} transitions in {recorder.num_episodes} episodes.")
     if faults:
         log(f"The safe action was latched {len(faults)} times; the last: {faults[-1]}.")
-    if recorder.num_transitions < steps:
-        why = f"Stopped by {signals[0]}" if signals else "The fault did not end"
-        log(f"{why}: there are fewer than {steps}.")
+    if signals:
+        log(f"Stopped by {signals[0]}; the safe action was sent.")
+    elif controller.fault is not None:
+        log(f"The fault did not end: there are fewer than {steps}.")

@@ -94,8 +94,8 @@ class RecordingDevice:
 
     @property
     def num_recorded(self) -> int:
-        """Number of transitions so far, the open episode included."""
-        return self.num_transitions + max(len(self._open.done) - 1, 0)
+        """Number of transitions so far, those between observations of the open episode included."""
+        return self.num_transitions + max(len(self._open.seen) - 1, 0)
 
     def read(self) -> Any:
         """Read from the device, and record it; a device that is lost ends the episode."""
