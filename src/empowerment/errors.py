@@ -10,6 +10,7 @@ _PACKAGES = {
     "ray": "ray",
     "submitit": "submitit",
     "tensorboard": "tensorboardX",
+    "dds": "cyclonedds",
 }
 EXTRAS = {package: extra for extra, names in _PACKAGES.items() for package in names.split()}
 """The extra of this package that installs each optional package."""

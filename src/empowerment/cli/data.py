@@ -16,6 +16,8 @@ from empowerment.data import (
     LogOptions,
     RepairMode,
     Summary,
+    Trajectories,
+    join,
     read_log,
     refuse,
     repair,
@@ -44,6 +46,9 @@ class DataCommand:
     limits. reject: drop their episodes. trim: cut the episodes before them. split: cut the rows
     out. It needs --out."""
 
+    add: Annotated[tuple[Path, ...], arg(metavar="FILE.npz")] = ()
+    """Further data of the same columns and limits, whose episodes are added at the end."""
+
     out: Annotated[Path | None, arg(metavar="FILE.npz")] = None
     """Write the data to this file, if nothing is wrong with them (any more)."""
 
@@ -63,6 +68,8 @@ class DataCommand:
         if self.out is not None:
             check_out(self.out)
         data = read_log(self.file, self.options)
+        if self.add:
+            data = join(data, *map(Trajectories.load, self.add))
         if self.repair is not None:
             before = data
             data = repair(before, self.repair)

@@ -30,8 +30,8 @@ class Controller:
     Args:
         bundle: The controller bundle.
         safety: Fault limits.
-        engine: `numpy`, `numba` (compiled on construction, which takes seconds), or `auto` for
-            numba if installed.
+        engine: `numpy`, `numba` (compiled on construction, which takes seconds), `auto` for numba
+            if installed, or one of your own.
         clock: Monotonic clock in nanoseconds.
     """
 
@@ -40,12 +40,12 @@ class Controller:
         bundle: Bundle,
         *,
         safety: Safety | None = None,
-        engine: EngineName = "auto",
+        engine: EngineName | AbstractEngine = "auto",
         clock: Callable[[], int] = time.monotonic_ns,
     ):
         safety = safety or Safety()
         self._bundle = bundle
-        self._engine = make_engine(bundle, engine)
+        self._engine = make_engine(bundle, engine) if isinstance(engine, str) else engine
         self._clock = clock
         self._safe = safe_action(safety, bundle)
         self._max_missing = safety.max_missing
@@ -184,7 +184,7 @@ class Controller:
         if self._watchdog is not None and self._fault is None:
             late = self._watchdog.tick(now)
             if late is not None:
-                self._stop(late, now)
+                self.stop(late, now)
         engine, recorder = self._engine, self._recorder
         usable = None
         if (
@@ -213,7 +213,7 @@ class Controller:
                 found = f"{self._missing} observations running were missing"
         if found is not None:
             recorder.note(now, usable=usable)
-            self._stop(found, now)
+            self.stop(found, now)
             return self._safe.copy()
         if self._max_change is not None:
             self._limit_change(recorder.place)
@@ -248,6 +248,13 @@ class Controller:
         if self._predictor is None:
             self._predictor = Predictor(self._bundle)
         return self._predictor(observation, state, episode_start, deterministic=deterministic)
+
+    def stop(self, fault: str, now: int | None = None) -> None:
+        """Latch the safe action until `reset`; of several faults the first is kept."""
+        if self._fault is None:
+            self._fault, self._ready = fault, False
+            self.num_faults += 1
+            self._recorder.dump(fault, self._clock() if now is None else now)
 
     def close(self) -> None:
         """Wait until the record of a fault is written."""
@@ -295,13 +302,6 @@ class Controller:
         engine.set_action(allowed)
         self._done = allowed
         engine.keep(place)
-
-    def _stop(self, fault: str, now: int) -> None:
-        """Latch the safe action."""
-        self._fault = fault
-        self._ready = False
-        self.num_faults += 1
-        self._recorder.dump(fault, now)
 
 
 def make_engine(bundle: Bundle, engine: EngineName) -> AbstractEngine:

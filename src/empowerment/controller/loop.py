@@ -8,12 +8,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from empowerment.controller.controller import Controller
+from empowerment.controller.devices.base import Device as Device, LostDeviceError, is_idle
 
 _SPIN = 200_000
 """Nanoseconds of busy waiting before each cycle, since sleep is less precise."""
@@ -25,19 +26,6 @@ _PRIORITY = 50
 """Priority under SCHED_FIFO, which ranges from 1 to 99."""
 
 _MOST_CYCLES = 20_000_000
-
-
-@runtime_checkable
-class Device(Protocol):
-    """Real or simulated hardware: two methods, neither of which should block."""
-
-    def read(self) -> Any:
-        """Return the latest observation, or None if there is no new one."""
-        ...
-
-    def write(self, action: Float[np.ndarray, " action"]) -> None:
-        """Apply an action."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +86,8 @@ def run_loop(
     """Run a controller at a fixed rate; the safe action is always sent at the end.
 
     The loop neither logs nor writes to disk, and garbage collection is disabled. Cycles that an
-    overrun delays are skipped rather than made up for in a burst.
+    overrun delays are skipped rather than made up for in a burst. A device that is lost is a fault
+    in the same cycle; one that is between two episodes is sent the safe action.
 
     Args:
         controller: The controller; it is reset. Late cycles are a fault only if its
@@ -133,9 +122,13 @@ def run_loop(
                 if not _wait(due, clock, stop):
                     break
                 begun = clock()
-                observation = device.read()
+                try:
+                    observation = device.read()
+                except LostDeviceError as error:
+                    observation = None
+                    controller.stop(str(error))
                 read = clock()
-                action = controller.step(observation)
+                action = controller.safe_action if is_idle(device) else controller.step(observation)
                 computed = clock()
                 device.write(action)
                 done = clock()
@@ -163,6 +156,44 @@ def run_loop(
         is_realtime=is_realtime,
         stopped=stopped,
     )
+
+
+def run_in_step(
+    controller: Controller,
+    device: Device,
+    *,
+    cycles: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Run a controller as fast as a device in lock-step goes, which sets the pace.
+
+    It ends at the first cycle in which the device is lost, and sends the safe action at the end.
+
+    Args:
+        controller: The controller; it is reset.
+        device: The device, whose `read` waits for the next cycle.
+        cycles: Number of cycles.
+        stop: Callback that returns whether to stop, polled in each cycle.
+
+    Returns:
+        Number of cycles that were made.
+    """
+    controller.reset()
+    try:
+        for count in range(cycles):
+            if stop():
+                return count
+            try:
+                observation = device.read()
+            except LostDeviceError as error:
+                controller.stop(str(error))
+                return count
+            device.write(
+                controller.safe_action if is_idle(device) else controller.step(observation)
+            )
+    finally:
+        device.write(controller.safe_action)
+    return cycles
 
 
 @contextlib.contextmanager

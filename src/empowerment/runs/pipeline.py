@@ -280,9 +280,12 @@ def _write_controller(
     experiment: Experiment, agent: TrainedAgent, folder: Path, *, number: int, seed: int
 ) -> Bundle:
     """Write the controller bundle of a run, and return it."""
-    environment = None
+    environment = names = None
     if not experiment.has_environment:
-        stated = Trajectories.load(data_path(folder, 0)).about.get("interval")
+        data = Trajectories.load(data_path(folder, 0))
+        # What is recorded from a device later is of the same columns.
+        names = data.spaces.observation_names if experiment.agents == 1 else None
+        stated = data.about.get("interval")
         interval = stated if isinstance(stated, int | float) and stated > 0 else None
     else:
         factory = environment_of(experiment)
@@ -296,6 +299,7 @@ def _write_controller(
         world=agent.world,
         model=agent.model,
         bound=agent.surrogate,
+        observation_names=names,
         environment=environment,
         interval=None if interval is None else float(f"{interval:.6g}"),  # It may be single.
         action_repeat=experiment.num_repeats,

@@ -1,4 +1,4 @@
-"""Simulated hardware."""
+"""A Gymnasium environment as a device."""
 
 from collections.abc import Callable
 from typing import Any
