@@ -1,5 +1,7 @@
 """Policies of discrete actions: probabilities, costs against sums written out, and learning."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -128,7 +130,8 @@ def test_with_surprises_the_gradient_is_that_of_the_returns_whatever_the_critic(
         return outcomes, jax.vmap(lambda o: returns(o, trace=1.0, **options))(outcomes)
 
     def slope(log_probs_of):
-        return np.asarray(eqx.filter_jacrev(log_probs_of)(policy).network.layers[-1].bias)
+        jacobian: Any = eqx.filter_jacrev(log_probs_of)(policy)
+        return np.asarray(jacobian.network.layers[-1].bias)
 
     outcomes, found = follow(state, getkey())
     after = jax.vmap(lambda *each: surprises(*each, discount=half, critic=critic))(outcomes, found)
