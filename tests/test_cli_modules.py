@@ -5,7 +5,6 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -120,8 +119,10 @@ def test_control_runs_in_what_the_command_line_names(
 def test_training_says_how_to_go_on_in_an_environment_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    def train_run(experiment: Experiment, **_: Any) -> SimpleNamespace:
-        return SimpleNamespace(experiment=experiment)
+    def train_run(experiment: Experiment, **_: Any) -> TrainedRun:
+        run = object.__new__(TrainedRun)  # Nothing but its experiment is looked at.
+        object.__setattr__(run, "experiment", experiment)
+        return run
 
     monkeypatch.setattr("empowerment.cli.train.train_run", train_run)
     out = tmp_path / "new"

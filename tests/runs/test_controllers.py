@@ -40,7 +40,8 @@ def test_a_controller_has_the_interval_of_its_environment(
     episode = Episode(np.zeros((2, 2)), np.zeros((1, 1)), terminated=False, truncated=True)
     spaces = Spaces(-np.ones(2), np.ones(2), -np.ones(1), np.ones(1), ("a", "b"), ("u",))
     Trajectories((episode,), spaces, {"interval": 0.02}).save(tmp_path / "data.npz")
-    _write_controller(Experiment(**settings), agent, tmp_path, number=0, seed=0)
+    chosen = Experiment(**{"action_repeat": 1, **settings})  # By then, auto has become a number.
+    _write_controller(chosen, agent, tmp_path, number=0, seed=0)
     about = read_bundle(tmp_path).description
     assert about.environment == environment
     assert about.interval == (None if interval is None else pytest.approx(interval))
