@@ -1,6 +1,7 @@
 """A device behind DDS in a process of its own: it adds up the commands it gets.
 
-Joint states are published at 100 Hz; in every other message the joints are in the other order.
+Joint states are published at 100 Hz; from the first command on the joints are in the other order
+in every other message. A device takes the order of the first message that it hears.
 With the third argument `once` it falls silent after two seconds.
 """
 
@@ -36,7 +37,7 @@ def main(domain: int, seconds: float) -> None:
             if isinstance(command, Float64MultiArray):
                 total, last = total + 1, list(command.data)
         names, position, velocity = ["hip", "knee"], [last[0], total], [last[1], 7.0]
-        if count % 2:
+        if total and count % 2:
             names, position, velocity = names[::-1], position[::-1], velocity[::-1]
         header = Header(stamp=Time(sec=count, nanosec=0), frame_id="")
         writer.write(

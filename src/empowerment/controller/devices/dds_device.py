@@ -103,23 +103,29 @@ class DdsDevice:
         self.num_episodes = self.num_lost = 0
 
     def connect(self, *, timeout: float | None = None) -> None:
-        """Wait for the first message.
+        """Wait for the first message, and for somebody who takes commands.
 
         Raises:
-            ValueError: If none comes, or it has other sizes than the controller.
+            ValueError: If none comes, or it has other sizes than the controller, or nobody does.
         """
         timeout = CONNECT_TIMEOUT if timeout is None else timeout
-        end, found = time.monotonic() + timeout, "none came"
+        end, found, fits = time.monotonic() + timeout, "none came", False
         while time.monotonic() < end:
             for state in self._reader.take(N=_MOST):
                 if not isinstance(state, JointState):
                     continue
-                if self._numbers(state) is not None:
-                    self._heard, self.is_idle, self.num_episodes = time.monotonic(), False, 1
-                    return
+                fits = self._numbers(state) is not None
                 positions, velocities = len(state.position), len(state.velocity)
                 found = f"one has {positions} positions and {velocities} velocities"
+            if fits and self._writer.get_matched_subscriptions():
+                self._heard, self.is_idle, self.num_episodes = time.monotonic(), False, 1
+                return
             time.sleep(0.005)
+        if fits:
+            raise ValueError(
+                f"Expected somebody to take commands at {COMMANDS} within {timeout:g} s; nobody "
+                "does. Start what moves the robot first, in the same DDS domain."
+            )
         raise ValueError(
             f"Expected joint states of {self._size} numbers at {STATES} within {timeout:g} s; "
             f"{found}. Start the device first, in the same DDS domain."
