@@ -99,7 +99,8 @@ def test_a_learnt_reward_is_paid_until_an_end(getkey, can_end: float):
     gate = eqx.nn.Linear(2, 1, key=getkey())
     gate = eqx.tree_at(lambda g: (g.weight, g.bias), gate, (-200 * first, jnp.zeros(1)))
     made = eqx.tree_at(lambda m: m.goes_on, made, Network((gate,), jnp.tanh))
-    starts = jnp.array([[2.0, 3.0], [8.0, 1.0]])
+    near = jnp.stack([jnp.linspace(4.2, 5.8, 16), jnp.full(16, 5.0)], axis=1)
+    starts = jnp.concatenate([jnp.array([[2.0, 3.0], [8.0, 1.0]]), near])
     outcome = imagine(policy, Slope(), WORLD, starts, horizon=3, task=Task(made, math.inf), key=key)
     gains = np.asarray(outcome.gains)
     for episode, (states, actions) in enumerate(zip(outcome.states, outcome.actions, strict=True)):
@@ -107,8 +108,10 @@ def test_a_learnt_reward_is_paid_until_an_end(getkey, can_end: float):
             place = 2 * (states[step + 1] - 5) / 5
             inputs = jnp.concatenate([place, WORLD.squash(actions[step])])
             paid = 0.5 + float(made.paid(inputs)[0])
-            ended = can_end * (float(states[step][0]) > 5)
-            assert gains[episode, step] == pytest.approx((1 - ended) * paid / 4, abs=1e-5)
+            alive = 1 - can_end / (1 + math.exp(-80 * (float(states[step][0]) - 5)))
+            assert gains[episode, step] == pytest.approx(alive * paid / 4, abs=1e-4)
+    path = np.asarray(outcome.states)[:, :, 0]
+    assert np.any((path[:, :-1] < 4.9) & (path[:, 1:] > 5.1))  # The last action is paid.
     assert np.any(gains[1] != 0) == (can_end == 0)
 
 

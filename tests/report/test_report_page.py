@@ -179,6 +179,15 @@ def test_a_run_with_damaged_weights_is_drawn_as_far_as_it_can_be(
     assert [about["alt"] for tag, about in page.tags if tag == "img"] == ["Training"]
 
 
+def test_a_page_of_ones_own_is_for_several_runs(
+    unfinished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(unfinished), "--out", str(tmp_path / "page.html")])
+    assert stop.value.code == 2
+    assert "Expected several runs, or --watch, with --out; got one run." in capsys.readouterr().err
+
+
 def compared(run: Path, name: str, **changes: Any) -> Compared:
     folder = run.parent / name.replace("/", "")[:9]
     shutil.copytree(run, folder)

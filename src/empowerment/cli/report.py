@@ -73,6 +73,11 @@ class ReportCommand:
         if self.watch:
             watch_runs(self.folders, self.out or Path("watch.html"), every=self.every, log=log)
             return
+        if self.out is not None and len(self.folders) == 1:
+            raise ValueError(
+                f"Expected several runs, or --watch, with --out; got one run. Its page is "
+                f"{self.folders[0] / 'report.html'}."
+            )
         unfinished = [folder for folder in self.folders if not self._report(folder)]
         if len(self.folders) > 1:
             if unfinished:
